@@ -1,0 +1,32 @@
+"""A fact: plain JSON data, where it comes from, and the level that set it. Unknown is a value of its own."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+
+class Unknown:
+    """The one value that stands for "not known"; it is neither true, false, zero nor ``None``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+    def __bool__(self) -> bool:
+        raise TypeError("unknown is neither true nor false")
+
+
+UNKNOWN: Final = Unknown()
+
+
+class Fact(NamedTuple):
+    """``value`` is plain JSON or UNKNOWN; ``source`` is for people (``GGUF llama.block_count``, ``probe CUDA0``,
+    ``environment GEZEL_WINDOW``, ``site.yaml:3``); ``level`` is the precedence level that set it; ``beaten`` are the
+    lower levels' values, highest first, as (level, value, source); ``settle`` says what would make an unknown known."""
+
+    value: Any
+    source: str
+    level: str = ""
+    beaten: tuple[tuple[str, Any, str], ...] = ()
+    settle: str = ""

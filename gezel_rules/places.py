@@ -1,0 +1,58 @@
+"""Where things live: shipped data beside the code, models, caches and state in the places the platform means for them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+
+
+def _shipped(name: str) -> Path:
+    """A data directory: carried inside an installed package, at the top level in a checkout."""
+    inside = _PACKAGE / "shipped" / name
+    return inside if inside.is_dir() else _PACKAGE.parent / name
+
+
+def policies_dir() -> Path:
+    """The shipped policies."""
+    return _shipped("policies")
+
+
+def catalog_dir() -> Path:
+    """The shipped catalog: ``models/`` and ``hosts/``."""
+    return _shipped("catalog")
+
+
+def schemas_dir() -> Path:
+    """The JSON Schemas for editors and ``policy check``."""
+    return _shipped("schemas")
+
+
+def _platform(variable: str, kind: str) -> Path:
+    if chosen := os.environ.get(variable):
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    base: str = getattr(platformdirs, kind)("gezel-rules", appauthor=False)
+    return Path(base)
+
+
+def store_dir() -> Path:
+    """Installed models (``GEZEL_STORE``, else the user's data directory)."""
+    return _platform("GEZEL_STORE", "user_data_dir") / ("" if "GEZEL_STORE" in os.environ else "models")
+
+
+def cache_dir() -> Path:
+    """What may be deleted at any time (``GEZEL_CACHE``, else the user's cache directory)."""
+    return _platform("GEZEL_CACHE", "user_cache_dir")
+
+
+def state_dir() -> Path:
+    """Logs, leases, journal, remembered failures (``GEZEL_STATE``, else the user's state directory)."""
+    return _platform("GEZEL_STATE", "user_state_dir")
+
+
+def site_files() -> tuple[Path, ...]:
+    """Operator settings files, lowest precedence first: the machine's, then the user's."""
+    return (Path("/etc/gezel-rules/site.yaml"), _platform("GEZEL_CONFIG", "user_config_dir") / "site.yaml")
