@@ -1,0 +1,1 @@
+"""What is true of models, machines and engines: plain JSON facts with their provenance."""

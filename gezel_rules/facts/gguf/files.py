@@ -1,0 +1,132 @@
+"""Header files on disk: mapped when they are at rest, read in growing pieces when not, all parts of a split model."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Callable
+from io import FileIO
+from mmap import ACCESS_READ, mmap
+
+from gezel_rules.errors import BadInput
+from gezel_rules.facts.gguf.cursor import Buffer, Incomplete
+from gezel_rules.facts.gguf.parse import parse_header
+from gezel_rules.facts.gguf.records import Header, Tensor
+
+_SPLIT_NAME = re.compile(r"(?P<prefix>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
+_AT_REST = 5.0  # seconds since the last write; a map of a file that shrinks ends the process with SIGBUS
+FIRST_PIECE = 8 << 20
+LARGEST_HEADER = 32 << 20
+"""Bytes read at most where no map is possible; the largest vocabularies with their merges take about half."""
+
+
+def read_header(path: str | os.PathLike[str], *, check_size: bool = True) -> Header:
+    """The header of the GGUF file at ``path``; given the first part of a split model, that of all its parts.
+
+    ``check_size=False`` accepts a file that ends before its tensor data does (a header alone, a download under way).
+    Raises ``BadInput``, in one line, for whatever is wrong with the file.
+    """
+    name = os.fspath(path)
+    return join_parts(read_one(name, check_size), name, lambda part: read_one(part, check_size))
+
+
+def read_one(name: str, check_size: bool) -> Header:
+    """The header of one file, parts of a split model not followed."""
+    try:
+        with open(_opened(name), "rb", buffering=0) as file:
+            return _read_open(file, name, os.fstat(file.fileno()), check_size)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise BadInput(f"{name}: cannot be read: {reason}") from None
+
+
+def _opened(name: str) -> int:
+    """A descriptor; opening a pipe must not block, so that it can be refused."""
+    return os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+
+
+def _read_open(file: FileIO, name: str, status: os.stat_result, check_size: bool) -> Header:
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a device or pipe"
+        raise BadInput(f"{name}: {kind}, not a GGUF file")
+    size = status.st_size
+    if size and time.time() - status.st_mtime > _AT_REST:
+        try:
+            mapped = mmap(file.fileno(), size, access=ACCESS_READ)
+        except (OSError, ValueError):
+            pass  # some file systems cannot map
+        else:
+            with mapped:
+                return parse_header(mapped, name, size, check_size)
+    return parse_growing(lambda count: _first_bytes(file, count), name, size, check_size)
+
+
+def _first_bytes(file: FileIO, count: int) -> bytes:
+    file.seek(0)
+    return file.read(count)
+
+
+def parse_growing(first_bytes: Callable[[int], Buffer], name: str, size: int | None, check_size: bool) -> Header:
+    """Parse what ``first_bytes(count)`` returns, asking for more until the header is complete.
+
+    Raises ``BadInput`` when more than ``LARGEST_HEADER`` bytes would be needed, or fewer than asked for came.
+    """
+    count = FIRST_PIECE if size is None else min(FIRST_PIECE, size)
+    while True:
+        piece = first_bytes(count)
+        if len(piece) < count:
+            size = len(piece)
+        try:
+            return parse_header(piece, name, size, check_size)
+        except Incomplete as more:
+            needed = more.needed
+        del piece
+        if needed > LARGEST_HEADER:
+            raise BadInput(f"{name}: the header needs more than {LARGEST_HEADER >> 20} MiB")
+        count = min(max(needed, 4 * count), LARGEST_HEADER, size or LARGEST_HEADER)
+
+
+def join_parts(first: Header, name: str, read_part: Callable[[str], Header]) -> Header:
+    """``first`` with the tensors of the other parts of its split model; itself when it is not split."""
+    count = first.metadata.get("split.count", 0)
+    if type(count) is not int or count <= 1:
+        return first
+    paths = _part_names(first, name, count)
+    parts = [first, *(_read_part(read_part, path, number, count) for number, path in enumerate(paths) if number)]
+    tensors = tuple(tensor for part in parts for tensor in part.tensors)
+    _check_parts(first, name, tensors)
+    sizes = [part.file_bytes for part in parts]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    return Header(first.version, first.metadata, tensors, first.data_offset, total, first.byte_order)
+
+
+def _part_names(first: Header, name: str, count: int) -> list[str]:
+    """Names of all parts, from the first one's, as the engine derives them."""
+    number = first.metadata.get("split.no", 0)
+    found = _SPLIT_NAME.fullmatch(name)
+    if not found or int(found["count"]) != count:
+        raise BadInput(f"{name}: part of a split model, but its name does not end in -00001-of-{count:05d}.gguf")
+    names = [f"{found['prefix']}-{part:05d}-of-{count:05d}.gguf" for part in range(1, count + 1)]
+    if number != 0 or int(found["number"]) != 1:
+        raise BadInput(f"{name}: not the first part of a split model: name {names[0]}")
+    return names
+
+
+def _read_part(read_part: Callable[[str], Header], path: str, number: int, count: int) -> Header:
+    part = read_part(path)
+    if part.metadata.get("split.no") != number:
+        raise BadInput(f"{path}: says it is part {part.metadata.get('split.no')!r:.20} (from 0), expected {number}")
+    return part
+
+
+def _check_parts(first: Header, name: str, tensors: tuple[Tensor, ...]) -> None:
+    expected = first.metadata.get("split.tensors.count", len(tensors))
+    if expected != len(tensors):
+        raise BadInput(f"{name}: {expected!r:.20} tensors expected in all parts, {len(tensors)} found")
+    seen: set[str] = set()
+    for tensor in tensors:
+        if tensor.name in seen:
+            raise BadInput(f"{name}: duplicate tensor {tensor.name!a} in its parts")
+        seen.add(tensor.name)
