@@ -99,22 +99,17 @@ class Cursor:
             raise self.bad(f"{what} is {count}, but only {self.size - self.pos} bytes are left in the file", at)
         return count
 
-    def raw(self, limit: int, what: str) -> bytes:
-        """A length-prefixed text of at most ``limit`` bytes."""
-        at = self.pos
-        length = self.count(1, f"length of {what}")
-        if length > limit:
-            raise self.bad(f"length of {what} is {length}, more than {limit}", at)
-        end = self.need(length, what)
-        value = self.buf[self.pos : end]
-        self.pos = end
-        return bytes(value)
-
     def identifier(self, limit: int, what: str) -> str:
-        """A key or a tensor name: at most ``limit`` bytes of valid UTF-8."""
+        """A key or a tensor name: a length, then at most ``limit`` bytes of valid UTF-8."""
         at = self.pos
+        start = self.need(8, what)
+        length = self.u64(self.buf, at)[0]
+        if length > limit:
+            raise self.bad(f"{what} has {length} bytes, more than {limit}")
+        self.pos = start
+        self.pos = end = self.need(length, what)
         try:
-            return self.raw(limit, what).decode()
+            return str(self.buf[start:end], "utf-8")
         except UnicodeDecodeError:
             raise self.bad(f"{what} is not UTF-8", at) from None
 

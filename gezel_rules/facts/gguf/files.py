@@ -8,38 +8,48 @@ import stat
 import time
 from collections.abc import Callable
 from io import FileIO
-from mmap import ACCESS_READ, mmap
+from typing import TYPE_CHECKING
 
 from gezel_rules.errors import BadInput
-from gezel_rules.facts.gguf.cursor import Buffer, Incomplete
-from gezel_rules.facts.gguf.parse import parse_header
+from gezel_rules.facts.gguf import cache
 from gezel_rules.facts.gguf.records import Header, Tensor
 
+if TYPE_CHECKING:
+    from gezel_rules.facts.gguf.cursor import Buffer
+
 _SPLIT_NAME = re.compile(r"(?P<prefix>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
-_AT_REST = 5.0  # seconds since the last write; a map of a file that shrinks ends the process with SIGBUS
+_AT_REST = 5.0
+"""Seconds since the last write: a map of a file that shrinks ends the process with SIGBUS, and a file written twice
+within one clock tick cannot be told apart by its modification time."""
 FIRST_PIECE = 8 << 20
 LARGEST_HEADER = 32 << 20
 """Bytes read at most where no map is possible; the largest vocabularies with their merges take about half."""
 
 
-def read_header(path: str | os.PathLike[str], *, check_size: bool = True) -> Header:
+def read_header(
+    path: str | os.PathLike[str], *, check_size: bool = True, cache_dir: str | os.PathLike[str] | None = None
+) -> Header:
     """The header of the GGUF file at ``path``; given the first part of a split model, that of all its parts.
 
     ``check_size=False`` accepts a file that ends before its tensor data does (a header alone, a download under way).
+    ``cache_dir`` is where headers already read are kept (created when missing); ``None`` keeps nothing.
     Raises ``BadInput``, in one line, for whatever is wrong with the file.
     """
     name = os.fspath(path)
-    return join_parts(read_one(name, check_size), name, lambda part: read_one(part, check_size))
+    return join_parts(read_one(name, check_size, cache_dir), name, lambda part: read_one(part, check_size, cache_dir))
 
 
-def read_one(name: str, check_size: bool) -> Header:
+def read_one(name: str, check_size: bool = True, cache_dir: str | os.PathLike[str] | None = None) -> Header:
     """The header of one file, parts of a split model not followed."""
     try:
         with open(_opened(name), "rb", buffering=0) as file:
-            return _read_open(file, name, os.fstat(file.fileno()), check_size)
+            header = _read_open(file, name, cache_dir)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise BadInput(f"{name}: cannot be read: {reason}") from None
+    if check_size:
+        check_complete(header, name)
+    return header
 
 
 def _opened(name: str) -> int:
@@ -47,20 +57,46 @@ def _opened(name: str) -> int:
     return os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
 
 
-def _read_open(file: FileIO, name: str, status: os.stat_result, check_size: bool) -> Header:
+def _read_open(file: FileIO, name: str, cache_dir: str | os.PathLike[str] | None) -> Header:
+    status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode):
         kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a device or pipe"
         raise BadInput(f"{name}: {kind}, not a GGUF file")
-    size = status.st_size
-    if size and time.time() - status.st_mtime > _AT_REST:
+    at_rest = time.time() - status.st_mtime > _AT_REST
+    if not at_rest or cache_dir is None:
+        return _parse_open(file, name, status.st_size, at_rest)
+    header = cache.load(cache_dir, status)
+    if header is None:
+        header = _parse_open(file, name, status.st_size, at_rest)
+        cache.store(cache_dir, status, header)
+    return header
+
+
+def _parse_open(file: FileIO, name: str, size: int, at_rest: bool) -> Header:
+    from mmap import ACCESS_READ, mmap  # not needed when a header is in the cache
+
+    from gezel_rules.facts.gguf.parse import parse_header
+
+    if size and at_rest:
         try:
             mapped = mmap(file.fileno(), size, access=ACCESS_READ)
         except (OSError, ValueError):
             pass  # some file systems cannot map
         else:
             with mapped:
-                return parse_header(mapped, name, size, check_size)
-    return parse_growing(lambda count: _first_bytes(file, count), name, size, check_size)
+                return parse_header(mapped, name, size)
+    return parse_growing(lambda count: _first_bytes(file, count), name, size)
+
+
+def check_complete(header: Header, name: str) -> None:
+    """Raises ``BadInput`` when tensor data of ``header`` lies beyond the end of its file (one file, not all parts)."""
+    if header.file_bytes is None or not header.tensors:
+        return
+    last = header.tensors[-1]
+    end = header.data_offset + last.offset + last.nbytes
+    if end > header.file_bytes:
+        short = f"tensor data ends at byte {end}, but the file has only {header.file_bytes} bytes"
+        raise BadInput(f"{name}: truncated: {short} (incomplete download?)")
 
 
 def _first_bytes(file: FileIO, count: int) -> bytes:
@@ -68,18 +104,21 @@ def _first_bytes(file: FileIO, count: int) -> bytes:
     return file.read(count)
 
 
-def parse_growing(first_bytes: Callable[[int], Buffer], name: str, size: int | None, check_size: bool) -> Header:
+def parse_growing(first_bytes: Callable[[int], Buffer], name: str, size: int | None) -> Header:
     """Parse what ``first_bytes(count)`` returns, asking for more until the header is complete.
 
     Raises ``BadInput`` when more than ``LARGEST_HEADER`` bytes would be needed, or fewer than asked for came.
     """
+    from gezel_rules.facts.gguf.cursor import Incomplete
+    from gezel_rules.facts.gguf.parse import parse_header
+
     count = FIRST_PIECE if size is None else min(FIRST_PIECE, size)
     while True:
         piece = first_bytes(count)
         if len(piece) < count:
             size = len(piece)
         try:
-            return parse_header(piece, name, size, check_size)
+            return parse_header(piece, name, size)
         except Incomplete as more:
             needed = more.needed
         del piece

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from struct import Struct, unpack_from
 from sys import getsizeof
 
@@ -20,11 +21,10 @@ _LARGEST = 2**63 - 1  # sizes are int64 in the engine
 _STRING, _ARRAY = 8, 9
 
 
-def parse_header(buf: Buffer, name: str, size: int | None, check_size: bool = True) -> Header:
+def parse_header(buf: Buffer, name: str, size: int | None) -> Header:
     """The header at the start of ``buf``, the first bytes of file ``name`` of ``size`` bytes.
 
-    Raises ``BadInput`` for anything malformed and, with ``check_size``, for tensor data beyond the end of the file;
-    ``Incomplete`` when ``buf`` holds less than the header and ``size`` says there is more.
+    Raises ``BadInput`` for anything malformed, ``Incomplete`` when only ``buf`` ends within the header.
     """
     cursor = Cursor(buf, name, size)
     version = _version(cursor)
@@ -33,7 +33,7 @@ def parse_header(buf: Buffer, name: str, size: int | None, check_size: bool = Tr
     tensors = _tensors(cursor, tensor_count)
     alignment = _alignment(cursor, metadata)
     data_offset = -(-cursor.pos // alignment) * alignment
-    _check_layout(cursor, tensors, alignment, data_offset, check_size)
+    _check_layout(cursor, tensors, alignment)
     byte_order = "little" if cursor.order == "<" else "big"
     return Header(version, metadata, tensors, data_offset, size, byte_order)
 
@@ -59,11 +59,11 @@ def _version(cursor: Cursor) -> int:
 
 def _metadata(cursor: Cursor, count: int) -> dict[str, Value]:
     metadata: dict[str, Value] = {}
-    for number in range(count):
+    for _ in range(count):
         at = cursor.pos
-        key = cursor.identifier(_LONGEST_KEY, f"key {number}")
+        key = cursor.identifier(_LONGEST_KEY, "a key")
         if not key:
-            raise cursor.bad(f"key {number} is empty", at)
+            raise cursor.bad("a key is empty", at)
         if key in metadata:
             raise cursor.bad(f"duplicate key {shown(key)}", at)
         cursor.keep(getsizeof(key), shown(key))
@@ -123,9 +123,9 @@ def _tensors(cursor: Cursor, count: int) -> tuple[Tensor, ...]:
     layouts = tuple(Struct(f"{cursor.order}{dims}QIQ") for dims in range(_MOST_DIMS + 1))
     names: set[str] = set()
     tensors = []
-    for number in range(count):
+    for _ in range(count):
         at = cursor.pos
-        tensor = _tensor(cursor, number, layouts)
+        tensor = _tensor(cursor, layouts)
         if tensor.name in names:
             raise cursor.bad(f"duplicate tensor {shown(tensor.name)}", at)
         names.add(tensor.name)
@@ -133,9 +133,9 @@ def _tensors(cursor: Cursor, count: int) -> tuple[Tensor, ...]:
     return tuple(tensors)
 
 
-def _tensor(cursor: Cursor, number: int, layouts: tuple[Struct, ...]) -> Tensor:
+def _tensor(cursor: Cursor, layouts: tuple[Struct, ...]) -> Tensor:
     at = cursor.pos
-    name = cursor.identifier(_LONGEST_TENSOR_NAME, f"name of tensor {number}")
+    name = cursor.identifier(_LONGEST_TENSOR_NAME, "the name of a tensor")
     dim_count: int = cursor.number(4, "a number of dimensions")
     if dim_count > _MOST_DIMS:
         raise cursor.bad(f"tensor {shown(name)} has {dim_count} dimensions, more than {_MOST_DIMS}", at)
@@ -152,10 +152,8 @@ def _tensor(cursor: Cursor, number: int, layouts: tuple[Struct, ...]) -> Tensor:
 
 
 def _elements(cursor: Cursor, name: str, dims: list[int], at: int) -> int:
-    elements = 1
-    for extent in dims:
-        elements *= extent
-    if elements > _LARGEST or max(dims, default=0) > _LARGEST:
+    elements = prod(dims)
+    if elements > _LARGEST or (not elements and max(dims) > _LARGEST):
         raise cursor.bad(f"tensor {shown(name)}: shape {dims} overflows 63 bits", at)
     return elements
 
@@ -167,17 +165,11 @@ def _alignment(cursor: Cursor, metadata: dict[str, Value]) -> int:
     return alignment
 
 
-def _check_layout(
-    cursor: Cursor, tensors: tuple[Tensor, ...], alignment: int, data_offset: int, check_size: bool
-) -> None:
-    """Tensors lie one behind the other, padded (the engine demands it), and end within the file."""
+def _check_layout(cursor: Cursor, tensors: tuple[Tensor, ...], alignment: int) -> None:
+    """Tensors lie one behind the other, padded: the engine refuses anything else."""
     expected = 0
     for tensor in tensors:
         if tensor.offset != expected:
             place = f"is at data offset {tensor.offset}, expected {expected}"
             raise BadInput(f"{cursor.name}: tensor {shown(tensor.name)} {place}")
-        end = data_offset + expected + tensor.nbytes
-        if check_size and cursor.size is not None and end > cursor.size:
-            short = f"ends at byte {end}, but the file has only {cursor.size} bytes (incomplete download?)"
-            raise BadInput(f"{cursor.name}: truncated: tensor {shown(tensor.name)} {short}")
         expected += -(-tensor.nbytes // alignment) * alignment

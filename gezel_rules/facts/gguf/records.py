@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
@@ -42,8 +41,7 @@ class Array(NamedTuple):
 Value = str | int | float | bool | tuple[Any, ...] | Array
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """A whole GGUF header; for a split model the first part's metadata and the tensors of all parts."""
 
     version: int
