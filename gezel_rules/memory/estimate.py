@@ -1,0 +1,130 @@
+"""The memory of one launch, pool by pool. Geometry is computed once; an estimate from it costs well below a millisecond
+of arithmetic, so that a planner can ask for hundreds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from gezel_rules.memory.compute import compute_parts
+from gezel_rules.memory.geometry import Geometry, geometry
+from gezel_rules.memory.kv_cache import Cache, caches, mtp_caches
+from gezel_rules.memory.launch import Context, Launch, Tables, mtp_context, settle
+from gezel_rules.memory.layers import HeaderInfo
+from gezel_rules.memory.offload import HOST, owners, place_layers, place_weights
+from gezel_rules.memory.output import output_bytes
+from gezel_rules.memory.recurrent import state_parts
+from gezel_rules.memory.refusals import refusals
+
+
+class PoolUse(NamedTuple):
+    """What one device, or the host, holds: bytes of weights, of caches and states, of compute buffers."""
+
+    name: str
+    model_bytes: int
+    context_bytes: int
+    compute_bytes: int
+
+    @property
+    def total(self) -> int:
+        """All three, in bytes."""
+        return self.model_bytes + self.context_bytes + self.compute_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Bytes of one launch. ``lazy_bytes``: part of the weights that is read on demand and need not be resident;
+    ``unknown``: what the numbers rest on without proof; ``refused``: why the engine would not start like this."""
+
+    arch: str
+    context: Context
+    weights_bytes: int
+    lazy_bytes: int
+    caches: tuple[Cache, ...]
+    recurrent_bytes: int
+    compute_bytes: int
+    output_bytes: int
+    pools: tuple[PoolUse, ...]
+    unknown: tuple[str, ...]
+    refused: tuple[str, ...]
+
+    @property
+    def kv_bytes(self) -> int:
+        """All KV caches, a drafter's context included."""
+        return sum(c.bytes for c in self.caches)
+
+    @property
+    def total_bytes(self) -> int:
+        """Everything that has to be resident."""
+        parts = self.weights_bytes, self.kv_bytes, self.recurrent_bytes, self.compute_bytes, self.output_bytes
+        return sum(parts) - self.lazy_bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """The ``memory`` shape of the command line."""
+        return {
+            "arch": self.arch,
+            "ctx": self.context.ctx,
+            "weights_bytes": self.weights_bytes,
+            "lazy_bytes": self.lazy_bytes,
+            "kv": {
+                "total_bytes": self.kv_bytes,
+                "caches": [
+                    {"name": c.name, "cells": c.cells, "streams": c.streams, "layers": c.layers, "bytes": c.bytes}
+                    for c in self.caches
+                ],
+            },
+            "recurrent_bytes": self.recurrent_bytes,
+            "compute_bytes": self.compute_bytes,
+            "output_bytes": self.output_bytes,
+            "total_bytes": self.total_bytes,
+            "unknown": list(self.unknown),
+            "refused": list(self.refused),
+            "pools": [p._asdict() for p in self.pools],
+        }
+
+
+def estimate(header: HeaderInfo, launch: Launch, architectures: Tables) -> Estimate:
+    """The memory of a launch of the model behind ``header``. ``architectures``: the tables of
+    policies/memory/architectures.yaml. :raises BadInput: when the header or a flag makes no sense."""
+    return estimate_geometry(geometry(header, architectures), launch)
+
+
+def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
+    """The same from a geometry at hand; the cheap call for searches."""
+    context = settle(launch, geo.trained, geo.nextn, geo.row, geo.tables)
+    second = mtp_context(launch, context, geo.tables) if geo.nextn else None
+    own = owners(geo, launch)
+    main = caches(geo, context)
+    held = main + tuple(c._replace(name=f"mtp {c.name}") for c in (mtp_caches(geo, second) if second else ()))
+    states = state_parts(geo, context)
+    placed = list(place_weights(geo, second is not None, launch, own))
+    compute = compute_parts(geo, context, main, own)
+    model = _sums((device, w.bytes) for w, device in placed)
+    cells = [place_layers(parts, launch, own) for parts in (*(c.parts for c in held), states)]
+    stored = _sums(item for part in cells for item in part.items())
+    return Estimate(
+        arch=geo.arch,
+        context=context,
+        weights_bytes=sum(model.values()),
+        lazy_bytes=sum(w.bytes for w, _ in placed if w.lazy),
+        caches=held,
+        recurrent_bytes=sum(size for _, size in states),
+        compute_bytes=sum(compute.values()),
+        output_bytes=output_bytes(geo, context),
+        pools=tuple(_pool(d, model, stored, compute) for d in (*range(launch.devices), HOST)),
+        unknown=geo.unknown,
+        refused=refusals(geo, context, launch),
+    )
+
+
+def _sums(pairs: Any) -> dict[int, int]:
+    sums: dict[int, int] = {}
+    for device, size in pairs:
+        sums[device] = sums.get(device, 0) + size
+    return sums
+
+
+def _pool(device: int, model: Mapping[int, int], stored: Mapping[int, int], compute: Mapping[int, int]) -> PoolUse:
+    name = "host" if device == HOST else f"GPU{device}"
+    return PoolUse(name, model.get(device, 0), stored.get(device, 0), compute.get(device, 0))

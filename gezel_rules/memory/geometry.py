@@ -1,0 +1,140 @@
+"""A GGUF header as memory sees it: per layer, what is cached, what slides, what keeps a state. Computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from gezel_rules.memory import layers as rules
+from gezel_rules.memory.launch import Tables
+from gezel_rules.memory.layers import HeaderInfo
+from gezel_rules.memory.weights import Weight, all_weights
+
+
+class Layer(NamedTuple):
+    """One block. ``k``/``v``: values per cell of its K and V row (0 = none); ``cached``: owns a KV cache in the main
+    context; ``sliding``: sees the window only; ``recurrent``: keeps a state; ``indexer``: values of its indexer row;
+    ``nextn``: belongs to the MTP head; ``ratio``: cells per compressed row (0 = not compressed)."""
+
+    number: int
+    heads: int
+    kv_heads: int
+    k: int
+    v: int
+    ff: int
+    sliding: bool
+    cached: bool
+    recurrent: bool
+    indexer: int
+    nextn: bool
+    ratio: int
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Everything about a model that memory depends on, from its header and the architecture table.
+
+    ``window``: tokens a sliding layer sees (0 = none slide); ``state_r``/``state_s``: f32 values per recurrent layer
+    and row; ``mla``: only K is cached; ``trained``: context length in tokens; ``unknown``: what could not be settled.
+    """
+
+    arch: str
+    row: Mapping[str, Any]
+    layers: tuple[Layer, ...]
+    trained: int
+    embedding: int
+    vocab: int
+    head_k: int
+    head_v: int
+    window: int
+    mla: bool
+    indexer: int
+    state_r: int
+    state_s: int
+    experts: int
+    experts_used: int
+    nextn: int
+    weights: tuple[Weight, ...]
+    header: HeaderInfo
+    tables: Tables
+    unknown: tuple[str, ...]
+
+    @property
+    def trunk(self) -> int:
+        """Layers of the main graph: all but the MTP head's."""
+        return len(self.layers) - self.nextn
+
+
+def geometry(header: HeaderInfo, tables: Tables) -> Geometry:
+    """The geometry of a header. :raises BadInput: when a key no model can do without is missing."""
+    row: Mapping[str, Any] = tables["architectures"].get(header.arch, {})
+    get, blocks = header.get, rules.block_count(header, row)
+    nextn = rules.nextn_layers(header, row, blocks)
+    heads, kv_heads = rules.head_counts(header, blocks)
+    head_k, head_v = rules.head_sizes(header, heads)
+    layers, window = _layers(header, row, blocks, nextn, heads, kv_heads, head_k, head_v)
+    r, s = rules.state_values(header, row, heads, head_k) if any(x.recurrent for x in layers) else (0, 0)
+    return Geometry(
+        arch=header.arch,
+        row=row,
+        layers=layers,
+        trained=rules.needed(header, "context_length"),
+        embedding=rules.needed(header, "embedding_length"),
+        vocab=rules.vocabulary(header),
+        head_k=head_k,
+        head_v=head_v,
+        window=window,
+        mla=rules.is_mla(header, row),
+        indexer=int(get("attention.indexer.key_length", 0)),
+        state_r=r,
+        state_s=s,
+        experts=int(get("expert_count", 0)),
+        experts_used=max(rules.per_layer(get("expert_used_count", 0), blocks)),
+        nextn=nextn,
+        weights=all_weights(header, row, tables),
+        header=header,
+        tables=tables,
+        unknown=rules.unproven(header, row, tables),
+    )
+
+
+def _layers(
+    header: HeaderInfo,
+    row: Mapping[str, Any],
+    blocks: int,
+    nextn: int,
+    heads: list[int],
+    kv_heads: list[int],
+    head_k: int,
+    head_v: int,
+) -> tuple[tuple[Layer, ...], int]:
+    """Every layer, and the window its sliding ones see."""
+    get = header.get
+    ff = rules.per_layer(get("feed_forward_length", 0), blocks)
+    recurrent = rules.recurrent_layers(header, row, blocks, nextn, kv_heads, ff)
+    window = rules.window_of(header, row, blocks)
+    sliding = rules.sliding_layers(header, row, blocks, nextn, recurrent) if window else [False] * blocks
+    keys = head_k, int(get("attention.key_length_swa", head_k))
+    values = head_v, int(get("attention.value_length_swa", head_v))
+    key_only = rules.is_mla(header, row) or row.get("cache") == "deepseek4"
+    cached = rules.cached_layers(header, row, blocks, nextn, recurrent, ff)
+    indexed = rules.indexer_rows(header, row, blocks, nextn, recurrent)
+    ratios = rules.per_layer(get("attention.compress_ratios", 0), blocks)
+    return tuple(
+        Layer(
+            number=i,
+            heads=heads[i],
+            kv_heads=kv_heads[i],
+            k=kv_heads[i] * keys[sliding[i]],
+            v=0 if key_only else kv_heads[i] * values[sliding[i]],
+            ff=ff[i],
+            sliding=sliding[i],
+            cached=cached[i],
+            recurrent=recurrent[i],
+            indexer=indexed[i],
+            nextn=i >= blocks - nextn,
+            ratio=ratios[i],
+        )
+        for i in range(blocks)
+    ), window

@@ -1,0 +1,129 @@
+"""What a launch asks of the engine, and what the engine makes of it: cells, streams, slots, rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+Tables = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""The tables of policies/memory/architectures.yaml, read by the caller."""
+
+
+class Launch(NamedTuple):
+    """The engine flags that move memory. ``None`` = not passed, the engine's own default stands.
+
+    ``ctx``: tokens over all slots (0 or ``None``: the trained length, once per stream). ``parallel``: slots.
+    ``spec``: speculative types; ``n_max``: tokens drafted at once. ``override_tensor``: ``(regex, buffer)`` pairs,
+    first match wins, CPU = the host. ``tensor_split``: one weight per device. ``devices``: how many accelerators.
+    ``device_free``: bytes free on each, for the engine's default split. ``draft_type_k/v``: cache of an MTP context.
+    """
+
+    ctx: int | None = None
+    type_k: str | None = None
+    type_v: str | None = None
+    parallel: int | None = None
+    kv_unified: bool = False
+    ubatch: int | None = None
+    batch: int | None = None
+    swa_full: bool = False
+    flash_attn: str = "auto"
+    spec: tuple[str, ...] = ()
+    n_max: int | None = None
+    draft_type_k: str | None = None
+    draft_type_v: str | None = None
+    devices: int = 0
+    device_free: tuple[int, ...] = ()
+    n_gpu_layers: int | None = None
+    tensor_split: tuple[float, ...] = ()
+    n_cpu_moe: int = 0
+    cpu_moe: bool = False
+    override_tensor: tuple[tuple[str, str], ...] = ()
+    no_kv_offload: bool = False
+    pipeline: bool | None = None
+
+
+class Context(NamedTuple):
+    """A launch settled for one model: every number the caches are made of.
+
+    ``ctx``: cells over all streams; ``ctx_seq``: cells of one stream; ``states``: recurrent rows per slot;
+    ``outputs``: most rows of logits one batch may ask for; ``flash``: flash attention is on.
+    """
+
+    slots: int
+    unified: bool
+    streams: int
+    ctx: int
+    ctx_seq: int
+    ubatch: int
+    type_k: str
+    type_v: str
+    flash: bool
+    swa_full: bool
+    states: int
+    outputs: int
+
+
+def padded(value: int, multiple: int) -> int:
+    """The next multiple, as the engine pads cells."""
+    return -(-value // multiple) * multiple
+
+
+def settle(launch: Launch, trained: int, nextn: int, row: Mapping[str, Any], tables: Tables) -> Context:
+    """What the engine makes of the flags (``llama_context``): four unified slots when no count is given; a window
+    that was not asked for is the trained length in every stream; streams are padded up, never down."""
+    default = tables["engine"]["defaults"]
+    slots = max(1, launch.parallel or int(default["slots"]))
+    unified = launch.kv_unified or launch.parallel is None
+    streams = 1 if unified else slots
+    pad = int(default["cell_padding"])
+    ctx = padded(launch.ctx or trained * streams, pad)
+    ctx_seq = ctx if unified else padded(ctx // slots, pad)
+    drafted = _drafted(launch, nextn, tables)
+    return Context(
+        slots=slots,
+        unified=unified,
+        streams=streams,
+        ctx=ctx_seq * streams,
+        ctx_seq=ctx_seq,
+        ubatch=_ubatch(launch, launch.ctx or trained * streams, default),
+        type_k=launch.type_k or default["cache_type"],
+        type_v=launch.type_v or default["cache_type"],
+        flash=launch.flash_attn != "off" and row.get("flash_attention", True),
+        swa_full=launch.swa_full,
+        states=1 + (drafted if row.get("rollback") and _rolls_back(launch, tables) else 0),
+        outputs=slots * (1 + drafted),
+    )
+
+
+def _ubatch(launch: Launch, ctx: int, default: Mapping[str, Any]) -> int:
+    """Tokens of one physical batch: never more than the logical batch or the window."""
+    batch = min(ctx, launch.batch or int(default["batch"]))
+    return min(batch, launch.ubatch or int(default["ubatch"]))
+
+
+def _drafted(launch: Launch, nextn: int, tables: Tables) -> int:
+    """Most tokens drafted ahead: the largest of the types asked for; chained MTP heads draft one token each."""
+    most = 0
+    for name in launch.spec:
+        row = tables["speculation"].get(name)
+        if row is None:
+            continue
+        n = launch.n_max or int(row["n_max"])
+        if row["context"] == "mtp" and nextn > 1:
+            n = min(n, nextn)
+        most = max(most, n)
+    return most
+
+
+def _rolls_back(launch: Launch, tables: Tables) -> bool:
+    return any(tables["speculation"].get(name, {}).get("rollback") for name in launch.spec)
+
+
+def mtp_context(launch: Launch, context: Context, tables: Tables) -> Context | None:
+    """The second context an MTP head decodes in: same window, slots and streams, its own cache types."""
+    if not any(tables["speculation"].get(name, {}).get("context") == "mtp" for name in launch.spec):
+        return None
+    kind = tables["engine"]["defaults"]["draft_cache_type"]
+    return context._replace(
+        type_k=launch.draft_type_k or kind, type_v=launch.draft_type_v or kind, states=1, outputs=context.slots
+    )

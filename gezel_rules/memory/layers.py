@@ -1,0 +1,240 @@
+"""Which layers slide, keep a state, own a cache: the architecture table and the file's keys, settled layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from gezel_rules.errors import BadInput
+from gezel_rules.memory.launch import Tables
+
+
+class TensorInfo(Protocol):
+    """A tensor of the header: name, dimensions (fastest first), ggml type name, bytes."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dims(self) -> tuple[int, ...]: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def nbytes(self) -> int: ...
+
+
+class HeaderInfo(Protocol):
+    """The part of ``gezel_rules.facts.gguf.Header`` that arithmetic needs."""
+
+    @property
+    def arch(self) -> str: ...
+    @property
+    def metadata(self) -> Mapping[str, Any]: ...
+    @property
+    def tensors(self) -> Sequence[TensorInfo]: ...
+    def get(self, suffix: str, default: Any = None) -> Any: ...
+
+
+def needed(header: HeaderInfo, key: str) -> int:
+    value = header.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        raise BadInput(f"this GGUF has no usable {header.arch}.{key}: its memory cannot be computed")
+    return value
+
+
+def per_layer(value: Any, blocks: int) -> list[int]:
+    """A key that is one number or one per layer; short arrays are filled with zero, as the engine's are."""
+    if isinstance(value, tuple):
+        return [int(x) for x in value[:blocks]] + [0] * (blocks - len(value))
+    return [int(value) if isinstance(value, (int, float)) else 0] * blocks
+
+
+MOST_LAYERS = 512  # LLAMA_MAX_LAYERS: the engine refuses more
+
+
+def block_count(header: HeaderInfo, row: Mapping[str, Any]) -> int:
+    blocks = needed(header, "block_count")
+    if row.get("loops"):
+        blocks *= max(1, int(header.get("num_loops", 1)))
+    blocks += 1 if row.get("extra_router_layer") else 0
+    if blocks > MOST_LAYERS:
+        raise BadInput(f"this GGUF claims {blocks} layers; the engine stops at {MOST_LAYERS}")
+    return blocks
+
+
+def nextn_layers(header: HeaderInfo, row: Mapping[str, Any], blocks: int) -> int:
+    """MTP layers at the end. DeepSeek-V4 trunks keep the key without the tensors and cache all layers then."""
+    if row.get("extra_router_layer"):
+        return 0
+    nextn = min(int(header.get("nextn_predict_layers", 0)), blocks)
+    if nextn and row.get("cache") == "deepseek4":
+        probe = f"blk.{blocks - nextn}.nextn.eh_proj.weight"
+        return nextn if any(t.name == probe for t in header.tensors) else 0
+    return nextn
+
+
+def head_counts(header: HeaderInfo, blocks: int) -> tuple[list[int], list[int]]:
+    """Query and KV heads per layer; KV heads default to the query heads. Looped layers repeat the file's."""
+    count = header.get("attention.head_count", 0)
+    file_blocks = needed(header, "block_count")
+    heads = per_layer(count, file_blocks)
+    kv_heads = per_layer(header.get("attention.head_count_kv", count), file_blocks)
+    if blocks == file_blocks + 1:
+        return [*heads, 1], [*kv_heads, 1]
+    times = blocks // file_blocks
+    return heads * times, kv_heads * times
+
+
+def head_sizes(header: HeaderInfo, heads: Sequence[int]) -> tuple[int, int]:
+    if not heads[0]:  # as the engine: no heads in the first layer, no attention sizes
+        return 0, 0
+    size = needed(header, "embedding_length") // heads[0]
+    return int(header.get("attention.key_length", size)), int(header.get("attention.value_length", size))
+
+
+def window_of(header: HeaderInfo, row: Mapping[str, Any], blocks: int) -> int:
+    """Tokens a sliding layer sees; 0 when this model has no sliding layers."""
+    if not any(k in row for k in ("window_every", "window_array", "window_attention")):
+        return 0
+    if row.get("window_layers", blocks) != blocks:
+        return 0
+    key = header.get("attention.sliding_window")
+    condition = row.get("window_if")
+    if (condition == "positive" and not key) or (condition == "nonzero" and key == 0):
+        return 0
+    if "window_forced" in row:
+        return int(row["window_forced"])
+    return int(key if key is not None else row.get("window_default", 0))
+
+
+def sliding_layers(
+    header: HeaderInfo, row: Mapping[str, Any], blocks: int, nextn: int, recurrent: Sequence[bool]
+) -> list[bool]:
+    """Which layers slide: the file's array, else a period, the file's before the table's."""
+    if row.get("window_attention"):
+        return [not r for r in recurrent]
+    pattern = header.get("attention.sliding_window_pattern")
+    if isinstance(pattern, tuple):
+        return [bool(x) for x in per_layer(pattern, blocks)]
+    every = int(row.get("window_every", 1) if pattern is None else pattern)
+    if every == 0:
+        return [True] * blocks
+    dense = 0 if row.get("dense_first") else every - 1
+    return [i % every != dense and i < blocks - nextn for i in range(blocks)]
+
+
+def recurrent_layers(
+    header: HeaderInfo, row: Mapping[str, Any], blocks: int, nextn: int, kv_heads: Sequence[int], ff: Sequence[int]
+) -> list[bool]:
+    rule, trunk = row.get("recurrent"), blocks - nextn
+    if rule in ("all", "every"):
+        return [i < trunk for i in range(blocks)]
+    if rule == "headless":
+        return [i < trunk and kv_heads[i] == 0 for i in range(blocks)]
+    if rule == "headless-no-ffn":
+        return [i < trunk and kv_heads[i] == 0 and ff[i] == 0 for i in range(blocks)]
+    if rule == "interval":
+        listed = header.get("attention.recurrent_layers")
+        if listed is not None:
+            return [bool(x) and i < trunk for i, x in enumerate(per_layer(listed, blocks))]
+        every = max(1, int(header.get("full_attention_interval", row["interval"])))
+        return [i < trunk and (i + 1) % every != 0 for i in range(blocks)]
+    return [False] * blocks
+
+
+def cached_layers(
+    header: HeaderInfo, row: Mapping[str, Any], blocks: int, nextn: int, recurrent: Sequence[bool], ff: Sequence[int]
+) -> list[bool]:
+    """Which layers own a KV cache in the main context."""
+    if row.get("cache") in ("none", "target") or row.get("recurrent") == "all":
+        return [False] * blocks
+    last = blocks if row.get("nextn_cached") or nextn == blocks else blocks - nextn
+    if "cached_layers" in row:
+        last = min(last, int(row["cached_layers"]))
+    if row.get("shared_layers"):
+        last = min(last, blocks - int(header.get("attention.shared_kv_layers", 0)))
+    if row.get("recurrent") == "every":
+        return [i < last for i in range(blocks)]
+    no_ffn = row.get("recurrent") == "headless-no-ffn"
+    return [i < last and not recurrent[i] and not (no_ffn and ff[i]) for i in range(blocks)]
+
+
+def indexer_rows(
+    header: HeaderInfo, row: Mapping[str, Any], blocks: int, nextn: int, recurrent: Sequence[bool]
+) -> list[int]:
+    """Values of the indexer row of each layer; 0 = that layer has no indexer."""
+    size, rule, trunk = int(header.get("attention.indexer.key_length", 0)), row.get("indexer"), blocks - nextn
+    if not rule or not size:
+        return [0] * blocks
+    pooled = header.get("attention.indexer.kpool") or any(per_layer(header.get("attention.compress_ratios", 0), blocks))
+    size *= int(row.get("indexer_slots", 1)) if pooled else 1
+    if rule == "after-dense":
+        dense = int(header.get("leading_dense_block_count", 0))
+        return [size if i >= dense else 0 for i in range(blocks)]
+    full = _full_indexers(header, row, blocks) if rule == "full-layers" else [True] * blocks
+    return [size if i < trunk and not recurrent[i] and full[i] else 0 for i in range(blocks)]
+
+
+def _full_indexers(header: HeaderInfo, row: Mapping[str, Any], blocks: int) -> list[bool]:
+    """Layers that own an indexer (the others reuse an earlier layer's choice)."""
+    types = header.get("attention.indexer.types")
+    if types is not None:
+        return [bool(x) for x in per_layer(types, blocks)]
+    if "indexer_long" not in row or needed(header, "context_length") < int(row["indexer_long"]):
+        return [True] * blocks
+    first, every = int(row["indexer_first"]), int(row["indexer_every"])
+    return [i < first or (i - first) % every == 0 for i in range(blocks)]
+
+
+def is_mla(header: HeaderInfo, row: Mapping[str, Any]) -> bool:
+    """Latent attention: with both keys present only K is cached; files without them cache K and V in full."""
+    return bool(row.get("mla") and header.get("attention.key_length_mla") and header.get("attention.value_length_mla"))
+
+
+def state_values(header: HeaderInfo, row: Mapping[str, Any], heads: Sequence[int], head_k: int) -> tuple[int, int]:
+    """f32 values per layer and state row: rolling part and recurrent part (``llama_hparams::n_embd_r/n_embd_s``)."""
+    get, kind, embedding = header.get, row.get("state"), needed(header, "embedding_length")
+    conv, inner = int(get("ssm.conv_kernel", 0)), int(get("ssm.inner_size", 0))
+    state, groups = int(get("ssm.state_size", 0)), int(get("ssm.group_count", 0))
+    rolling = max(0, conv - 1) * (inner + 2 * groups * state)
+    if kind == "rwkv":
+        return int(get("token_shift_count", 2)) * embedding, embedding * int(get("wkv.head_size", 0))
+    if kind == "shortconv":
+        return embedding * (int(get("shortconv.l_cache", 1)) - 1), 0
+    if kind == "kda":
+        size = int(get("kda.head_dim", 0))
+        return 3 * (conv - 1 if conv else 3) * heads[0] * size, size * size * heads[0]
+    if kind == "linear":
+        return rolling, head_k * head_k * heads[0]
+    return rolling, state * inner
+
+
+def vocabulary(header: HeaderInfo) -> int:
+    """Rows of the logits: the tokenizer's, else the vocab_size key, else the embedding's."""
+    tokens = header.metadata.get("tokenizer.ggml.tokens")
+    if tokens is not None:
+        return int(getattr(tokens, "length", 0) or len(tokens))
+    key = header.get("vocab_size")
+    if key:
+        return int(key)
+    return next((t.dims[-1] for t in header.tensors if t.name == "token_embd.weight"), 0)
+
+
+def unproven(header: HeaderInfo, row: Mapping[str, Any], tables: Tables) -> tuple[str, ...]:
+    """What the numbers rest on without proof."""
+    if header.arch not in tables["architectures"]:
+        keys = (
+            "attention.sliding_window",
+            "ssm.state_size",
+            "attention.indexer.key_length",
+            "attention.shared_kv_layers",
+        )
+        seen = [k for k in keys if header.get(k)]
+        hint = f" (it has {', '.join(seen)}, not accounted for)" if seen else ""
+        return (f"architecture {header.arch} is unverified: estimated from its keys as plain attention{hint}",)
+    if (
+        row.get("window_array")
+        and window_of(header, row, 0)
+        and not isinstance(header.get("attention.sliding_window_pattern"), tuple)
+    ):
+        return (f"{header.arch} needs a sliding_window_pattern array and this file has none: the engine refuses it",)
+    return ()

@@ -1,0 +1,91 @@
+"""Weights: what each tensor costs, which part of the model it belongs to, and which buffer the CPU gives it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from gezel_rules.memory.launch import Tables
+from gezel_rules.memory.layers import HeaderInfo, TensorInfo
+
+INPUT, OUTPUT = -1, -2
+"""Places beside the layers: the input side always stays on the host; the output side counts as one more layer."""
+
+_BLOCK = re.compile(r"blk\.(\d+)\.")
+_EXPERTS = re.compile(r"\.ffn_(?:up|down|gate|gate_up)_(?:ch|)exps")
+_FFN = re.compile(r"\.ffn_(?:up|down|gate|gate_up)\.")
+ALIGNMENT = 32  # bytes; ggml pads every tensor of a buffer
+
+
+class Weight(NamedTuple):
+    """One tensor as loaded. ``place``: layer index, ``INPUT`` or ``OUTPUT``; ``repack``: the CPU re-packs it."""
+
+    name: str
+    bytes: int
+    place: int
+    repack: bool
+    experts: bool
+    ffn: bool
+    lazy: bool
+    twice: bool = True
+
+
+def all_weights(header: HeaderInfo, row: Mapping[str, Any], tables: Tables) -> tuple[Weight, ...]:
+    """Every tensor of the header. A tied output is a second use of the token embedding and appears as one more
+    ``OUTPUT`` weight of the same size; ``twice`` says whether it costs bytes again when both stay on the host."""
+    found = [_weight(t, tables) for t in header.tensors]
+    tied = _tied(header)
+    if tied is not None:
+        repack = _repacks(tied, 2, tables)
+        twice = repack or bool(row.get("tied_twice"))
+        found.append(_weight(tied, tables)._replace(name=TIED, place=OUTPUT, lazy=False, repack=repack, twice=twice))
+    return tuple(found)
+
+
+TIED = "output.weight (tied)"
+
+
+def _tied(header: HeaderInfo) -> TensorInfo | None:
+    """The token embedding when it serves as output too: the file has no output tensor of its own."""
+    embedding = None
+    for tensor in header.tensors:
+        if tensor.name == "output.weight":
+            return None
+        if tensor.name == "token_embd.weight":
+            embedding = tensor
+    return embedding
+
+
+def _weight(tensor: TensorInfo, tables: Tables) -> Weight:
+    name = tensor.name
+    block = _BLOCK.match(name)
+    experts = _EXPERTS.search(name) is not None
+    row = _row(name, tables["tensors"])
+    place = int(block[1]) if block else {"input": INPUT, "first": 0}.get(row.get("place", ""), OUTPUT)
+    looked_up = row.get("lookup", False)
+    limit = int(tables["engine"]["defaults"]["lazy_read_above_bytes"])
+    return Weight(
+        name=name,
+        bytes=-(-tensor.nbytes // ALIGNMENT) * ALIGNMENT,
+        place=place,
+        repack=not looked_up and _repacks(tensor, 3 if experts else 2, tables),
+        experts=experts,
+        ffn=_FFN.search(name) is not None,
+        lazy=bool(row.get("lazy")) and tensor.nbytes > limit,
+    )
+
+
+def _row(name: str, table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The table's row for a tensor: by its name without layer and suffix."""
+    stem = _BLOCK.sub("", name)
+    return table.get(stem.rsplit(".", 1)[0], {})
+
+
+def _repacks(tensor: TensorInfo, rank: int, tables: Tables) -> bool:
+    """The CPU re-packs matrices (experts: stacks of them) of some types whose rows come in whole groups."""
+    group = tables["repack"].get(tensor.type, {}).get("rows", 0)
+    dims = tensor.dims
+    while len(dims) > 1 and dims[-1] == 1:
+        dims = dims[:-1]
+    return int(group) > 0 and len(dims) == rank and dims[1] % int(group) == 0
