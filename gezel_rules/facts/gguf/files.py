@@ -17,7 +17,11 @@ from gezel_rules.facts.gguf.records import Header, Tensor
 if TYPE_CHECKING:
     from gezel_rules.facts.gguf.cursor import Buffer
 
+FirstBytes = Callable[[int], "tuple[Buffer, int | None]"]
+"""Given a count: that many bytes from the start (fewer only at the end of the file), and the file's size if known."""
+
 _SPLIT_NAME = re.compile(r"(?P<prefix>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
+_GROWTH = 2 << 20
 _AT_REST = 5.0
 """Seconds since the last write: a map of a file that shrinks ends the process with SIGBUS, and a file written twice
 within one clock tick cannot be told apart by its modification time."""
@@ -85,7 +89,7 @@ def _parse_open(file: FileIO, name: str, size: int, at_rest: bool) -> Header:
         else:
             with mapped:
                 return parse_header(mapped, name, size)
-    return parse_growing(lambda count: _first_bytes(file, count), name, size)
+    return parse_growing(lambda count: _first_bytes(file, min(count, size), size), name)
 
 
 def check_complete(header: Header, name: str) -> None:
@@ -99,24 +103,23 @@ def check_complete(header: Header, name: str) -> None:
         raise BadInput(f"{name}: truncated: {short} (incomplete download?)")
 
 
-def _first_bytes(file: FileIO, count: int) -> bytes:
+def _first_bytes(file: FileIO, count: int, size: int) -> tuple[bytes, int]:
     file.seek(0)
-    return file.read(count)
+    piece = file.read(count)
+    return piece, size if len(piece) == count else len(piece)
 
 
-def parse_growing(first_bytes: Callable[[int], Buffer], name: str, size: int | None) -> Header:
-    """Parse what ``first_bytes(count)`` returns, asking for more until the header is complete.
+def parse_growing(first_bytes: FirstBytes, name: str, first_piece: int = FIRST_PIECE) -> Header:
+    """Parse what ``first_bytes`` returns, asking for more until the header is complete.
 
-    Raises ``BadInput`` when more than ``LARGEST_HEADER`` bytes would be needed, or fewer than asked for came.
+    Raises ``BadInput`` as ``parse_header`` does, and when more than ``LARGEST_HEADER`` bytes would be needed.
     """
     from gezel_rules.facts.gguf.cursor import Incomplete
     from gezel_rules.facts.gguf.parse import parse_header
 
-    count = FIRST_PIECE if size is None else min(FIRST_PIECE, size)
+    count = first_piece
     while True:
-        piece = first_bytes(count)
-        if len(piece) < count:
-            size = len(piece)
+        piece, size = first_bytes(count)
         try:
             return parse_header(piece, name, size)
         except Incomplete as more:
@@ -124,7 +127,7 @@ def parse_growing(first_bytes: Callable[[int], Buffer], name: str, size: int | N
         del piece
         if needed > LARGEST_HEADER:
             raise BadInput(f"{name}: the header needs more than {LARGEST_HEADER >> 20} MiB")
-        count = min(max(needed, 4 * count), LARGEST_HEADER, size or LARGEST_HEADER)
+        count = min(max(needed, count + _GROWTH, count * 3 // 2), LARGEST_HEADER, size or LARGEST_HEADER)
 
 
 def join_parts(first: Header, name: str, read_part: Callable[[str], Header]) -> Header:

@@ -18,22 +18,20 @@ _WORTH_COMPILING = 8192  # strings; compiling the pattern takes 1.3 ms, as long 
 
 
 def skip_strings(cursor: Cursor, count: int, what: str) -> None:
-    """Move ``cursor`` behind ``count`` strings; raises as ``Cursor.need`` does at the first that does not fit."""
+    """Move ``cursor`` behind ``count`` strings.
+
+    Raises ``BadInput`` at the first that the file is too short for, ``Incomplete`` where only the buffer is.
+    """
     if cursor.order == "<" and count >= _WORTH_COMPILING:
-        count = _skip_blocks(cursor, count, what)
-    _walk(cursor, count, what)
-
-
-def _skip_blocks(cursor: Cursor, count: int, what: str) -> int:
-    """Whole blocks; returns how many strings are left over."""
-    match, buf = _pattern().match, cursor.buf
-    for _ in range(count // _BLOCK):
-        block = match(buf, cursor.pos)
-        if block:
-            cursor.pos = block.end()
-        else:
-            _walk(cursor, _BLOCK, what)
-    return count % _BLOCK
+        match, buf = _pattern().match, cursor.buf
+        while count >= _BLOCK:
+            block = match(buf, cursor.pos)
+            if block:
+                cursor.pos = block.end()
+            else:
+                _walk(cursor, _BLOCK, count, what)
+            count -= _BLOCK
+    _walk(cursor, count, count, what)
 
 
 @cache
@@ -43,18 +41,15 @@ def _pattern() -> re.Pattern[bytes]:
     return re.compile(b"(?:" + b"|".join(strings) + b"){%d}+" % _BLOCK, re.DOTALL)
 
 
-def _walk(cursor: Cursor, count: int, what: str) -> None:
+def _walk(cursor: Cursor, count: int, to_come: int, what: str) -> None:
+    """``count`` strings by ``struct``, of the ``to_come`` the array still has: each is at least its length field."""
     u64, buf, have, pos = cursor.u64, cursor.buf, cursor.have, cursor.pos
-    for _ in range(count):
-        if pos + 8 > have:
-            break
-        end = pos + 8 + u64(buf, pos)[0]
+    for done in range(count):
+        end = pos + 8
+        if end <= have:
+            end += u64(buf, pos)[0]
         if end > have:
-            break
+            cursor.pos = pos
+            cursor.need(max(end - pos, 8 * (to_come - done)), f"the rest of {what}")
         pos = end
-    else:
-        cursor.pos = pos
-        return
     cursor.pos = pos
-    cursor.pos = cursor.need(8, f"a string of {what}")
-    cursor.need(u64(buf, pos)[0], f"a string of {what}")
