@@ -1,4 +1,4 @@
-"""Where things live: shipped data beside the code, models, caches and state in the places the platform means for them."""
+"""Where things live: shipped data beside the code, models, caches and state in the places the platform means for it."""
 
 from __future__ import annotations
 
@@ -56,3 +56,11 @@ def state_dir() -> Path:
 def site_files() -> tuple[Path, ...]:
     """Operator settings files, lowest precedence first: the machine's, then the user's."""
     return (Path("/etc/gezel-rules/site.yaml"), _platform("GEZEL_CONFIG", "user_config_dir") / "site.yaml")
+
+
+def shown(path: Path) -> str:
+    """The name people know a file by: ``catalog/models/x.yaml`` for a shipped one, wherever it is installed."""
+    for base in (catalog_dir(), policies_dir()):
+        if path.is_relative_to(base):
+            return f"{base.name}/{path.relative_to(base).as_posix()}"
+    return str(path)

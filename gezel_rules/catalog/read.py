@@ -1,0 +1,121 @@
+"""From ``models/<id>.yaml`` to an ``Entry``, with every problem at its place and all of them at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from gezel_rules.catalog import names
+from gezel_rules.catalog.files import read_files
+from gezel_rules.catalog.records import Draft, Entry, Exclusion, ModelFile, Resident
+from gezel_rules.catalog.sources import place
+from gezel_rules.catalog.tuning import read_tuning
+from gezel_rules.errors import BadInput, Problem
+from gezel_rules.places import shown
+from gezel_rules.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
+from gezel_rules.source import Node, load_yaml
+
+_REQUIRED = {"id": TEXT, "name": TEXT, "family": TEXT, "summary": TEXT, "quant": TEXT, "files": LIST}
+_OPTIONAL = {"license": TEXT, "chat": FLAG, "draft": MAP, "excluded": LIST, "tuning": MAP, "header": MAP}
+_QUANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+DIGEST = re.compile(r"[0-9a-fA-F]{64}")
+
+
+def load_entry(path: Path) -> Entry:
+    """Read one entry. Raises BadInput listing everything wrong with the file, in file order.
+
+    The tensors of ``header`` are not read here: most uses of an entry do not need them (see ``header_of``).
+    """
+    root = load_yaml(path, shown(path))
+    problems: list[Problem] = []
+    entry = _entry(root, path, problems)
+    if entry is None or problems:
+        raise BadInput(sorted(problems, key=lambda problem: problem.span[1:3] if problem.span else (0, 0)))
+    return entry
+
+
+def _entry(root: Node, path: Path, problems: list[Problem]) -> Entry | None:
+    got = fields(root, "a catalog entry", problems, _REQUIRED, _OPTIONAL)
+    if "id" in got:
+        _check_id(got["id"], path, problems)
+    if "quant" in got and not _QUANT.fullmatch(got["quant"].value):
+        problems.append(got["quant"].problem("'quant' must be a tag such as Q4_K_M"))
+    files = read_files(got["files"], problems) if "files" in got else ()
+    draft = _draft(got["draft"], files, problems) if "draft" in got else _own_draft(files)
+    excluded = tuple(_exclusion(item, problems) for item in _mappings(got.get("excluded"), problems))
+    tuned, overlays = read_tuning(got["tuning"], problems) if "tuning" in got else ({}, {})
+    if problems:
+        return None
+    text = {key: got[key].value for key in ("id", "name", "family", "summary", "quant")}
+    license_, chat = got.get("license"), got.get("chat")
+    return Entry(
+        **text,
+        license=license_.value if license_ else None,
+        chat=chat.value if chat else None,
+        files=files,
+        draft=draft,
+        excluded=tuple(item for item in excluded if item is not None),
+        tuned=tuned,
+        overlays=overlays,
+        header=got.get("header"),
+        root=root,
+    )
+
+
+def _mappings(node: Node | None, problems: list[Problem]) -> list[Node]:
+    return items(node, "'excluded'", MAP, problems) if node else []
+
+
+def _check_id(node: Node, path: Path, problems: list[Problem]) -> None:
+    if fault := names.id_fault(node.value):
+        problems.append(node.problem(f"'id' {fault}"))
+    elif node.value != path.stem:
+        problems.append(node.problem(f"'id' is '{node.value}', but the file is named '{path.name}'"))
+
+
+def _own_draft(files: tuple[ModelFile, ...]) -> Draft | None:
+    """A draft file that nothing more is said about applies to every backend."""
+    file = next((file for file in files if file.role == "draft"), None)
+    return Draft(None, file, None, None, file.place) if file else None
+
+
+def _draft(node: Node, files: tuple[ModelFile, ...], problems: list[Problem]) -> Draft | None:
+    got = fields(node, "'draft'", problems, {}, {"id": TEXT, "file": TEXT, "backends": LIST, "resident": MAP})
+    own = next((file for file in files if file.role == "draft"), None)
+    if ("id" in got) == ("file" in got):
+        problems.append(node.problem("'draft' needs either 'id' (another entry) or 'file' (a file of role draft)", 1))
+    if "id" in got and (fault := names.id_fault(got["id"].value)):
+        problems.append(got["id"].problem(f"'id' {fault}"))
+    if "file" in got and (own is None or own.name != got["file"].value):
+        problems.append(got["file"].problem(f"'files' has no '{got['file'].value}' of role draft"))
+    if "id" in got and own is not None:
+        problems.append(got["id"].problem(f"'id' names another entry, but '{own.name}' here has the role draft"))
+    backends = items(got["backends"], "'backends'", TEXT, problems) if "backends" in got else None
+    if backends == [] and not got["backends"].value:
+        problems.append(got["backends"].problem("'backends' must name at least one; leave it out for no limit"))
+    return Draft(
+        got["id"].value if "id" in got else None,
+        own,
+        None if backends is None else tuple(item.value for item in backends),
+        _resident(got["resident"], problems) if "resident" in got else None,
+        place(node),
+    )
+
+
+def _resident(node: Node, problems: list[Problem]) -> Resident | None:
+    got = fields(node, "'resident'", problems, {"bytes": INTEGER, "sha256": TEXT, "evidence": MAP})
+    evidence = {"note": TEXT, "measured": TEXT}
+    said = fields(got["evidence"], "'evidence'", problems, evidence) if "evidence" in got else {}
+    if "bytes" in got and got["bytes"].value <= 0:
+        problems.append(got["bytes"].problem("'bytes' must be more than 0"))
+    if "sha256" in got and not DIGEST.fullmatch(got["sha256"].value):
+        problems.append(got["sha256"].problem("'sha256' must be 64 hexadecimal digits"))
+    if len(got) < 3 or len(said) < 2:
+        return None
+    digest = got["sha256"].value.lower()
+    return Resident(got["bytes"].value, digest, said["note"].value, said["measured"].value, place(node))
+
+
+def _exclusion(node: Node, problems: list[Problem]) -> Exclusion | None:
+    got = fields(node, "an exclusion", problems, {"backend": TEXT, "reason": TEXT})
+    return Exclusion(got["backend"].value, got["reason"].value, place(node)) if len(got) == 2 else None
