@@ -1,4 +1,4 @@
-"""Where things live: shipped data beside the code, models, caches and state in the places the platform means for it."""
+"""Where things live: data shipped beside the code; models, caches and state where the platform means them to be."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from gezel_rules.errors import Problem
 from gezel_rules.source import Node, did_you_mean
 
-TEXT, INTEGER, NUMBER, FLAG, LIST, MAP, ANY = "text", "whole number", "number", "true or false", "list", "mapping", "any"
+TEXT, INTEGER, NUMBER, FLAG = "text", "whole number", "number", "true or false"
+LIST, MAP, ANY = "list", "mapping", "any"
 
 
 def kind_of(value: object) -> str:

@@ -137,8 +137,8 @@ class _Builder:
     __slots__ = ("depth", "events", "problems", "text")
 
     def __init__(self, text: Text) -> None:
-        self.text, self.problems, self.depth = text, [], 0
-        self.problems: list[Problem]
+        self.text, self.depth = text, 0
+        self.problems: list[Problem] = []
         self.events = _events(text.text)
 
     def build(self) -> Node:

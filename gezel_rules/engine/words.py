@@ -1,0 +1,130 @@
+"""Values and conditions in words: bytes as GiB, tokens with separators, and why a condition did not hold."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gezel_rules.facts.fact import UNKNOWN
+from gezel_rules.lang.evaluate import Record
+
+_NOT = {
+    ast.Lt: "not below", ast.LtE: "above", ast.Gt: "not above", ast.GtE: "below",
+}  # fmt: skip
+GIB = 1 << 30
+
+
+def say(value: Any, unit: str = "") -> str:
+    """A value as people read it."""
+    if value is None:
+        return "none"
+    if value is UNKNOWN:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(say(item, unit) for item in value) if value else "nothing"
+    if isinstance(value, (int, float)):
+        return _say_number(value, unit)
+    return str(value)
+
+
+def _say_number(value: float, unit: str) -> str:
+    if unit == "bytes":
+        return say_bytes(int(value))
+    if unit == "percent":
+        return f"{value:g} %"
+    text = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return f"{text} {unit}".rstrip()
+
+
+def say_bytes(count: int) -> str:
+    """Bytes in the largest binary unit that keeps three figures: 21.3 GiB, 512 MiB, 87,040 B."""
+    size = abs(count)
+    if size >= GIB:
+        return f"{count / GIB:,.1f} GiB"
+    if size >= 1 << 20:
+        return f"{count / (1 << 20):,.0f} MiB"
+    return f"{count:,} B"
+
+
+def why_not(tree: ast.expr, record: Record, names: Any, units: Any) -> str:
+    """In words, what kept a condition from holding, from the values recorded while it was judged."""
+    return _Words(dict(record), names, units).failing(tree)
+
+
+class _Words:
+    """Walks a judged condition; ``values`` are the recorded nodes, ``names`` the facts, ``units`` theirs."""
+
+    def __init__(self, values: dict[ast.expr, Any], names: Any, units: Any) -> None:
+        self.values, self.names, self.units = values, names, units
+
+    def value(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Name):
+            return self.names.get(node.id, UNKNOWN)
+        if isinstance(node, ast.List):
+            return [self.value(item) for item in node.elts]
+        return self.values.get(node, UNKNOWN)
+
+    def said(self, node: ast.expr) -> str:
+        unit = self.units.get(node.id, "") if isinstance(node, ast.Name) else ""
+        return say(self.value(node), unit)
+
+    def failing(self, node: ast.expr) -> str:
+        if isinstance(node, ast.BoolOp):
+            return self._failing_boolop(node)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self._failing_not(node.operand)
+        if isinstance(node, ast.Compare):
+            return self._failing_compare(node)
+        if self.value(node) is UNKNOWN:
+            return self._unknown(node)
+        return f"{ast.unparse(node)} is {self.said(node)}"
+
+    def _failing_boolop(self, node: ast.BoolOp) -> str:
+        if isinstance(node.op, ast.Or):
+            return " and ".join(self.failing(operand) for operand in node.values)
+        seen = [operand for operand in node.values if isinstance(operand, ast.Name) or operand in self.values]
+        false = [operand for operand in seen if self.value(operand) is False]
+        doubtful = [operand for operand in seen if self.value(operand) is UNKNOWN]
+        return self.failing((false or doubtful or node.values)[0])
+
+    def _failing_not(self, operand: ast.expr) -> str:
+        if self.value(operand) is UNKNOWN:
+            return self._unknown(operand)
+        if isinstance(operand, ast.Compare):
+            left, right = operand.left, operand.comparators[0]
+            return f"{ast.unparse(left)} is {self.said(left)}" + (
+                f" ({ast.unparse(operand)})" if not isinstance(right, ast.Constant) else ""
+            )
+        return f"{ast.unparse(operand)} is yes"
+
+    def _failing_compare(self, node: ast.Compare) -> str:
+        op, left, right = node.ops[0], node.left, node.comparators[0]
+        if self.values.get(node) is UNKNOWN:
+            return self._unknown(left if self.value(left) is UNKNOWN else right)
+        name, actual = ast.unparse(left), self.said(left)
+        if isinstance(op, ast.IsNot):
+            return f"{name} is not set"
+        if isinstance(op, ast.Eq):
+            return f"{name} is {actual}, not {self._other(right)}"
+        if isinstance(op, ast.In):
+            return f"{name} is {actual}, not in {self._other(right)}"
+        if type(op) in _NOT:
+            return f"{name} is {actual}, {_NOT[type(op)]} {self._other(right)}"
+        return f"{name} is {actual}"
+
+    def _other(self, node: ast.expr) -> str:
+        if isinstance(node, (ast.Constant, ast.List)):
+            return self.said(node)
+        if isinstance(self.value(node), dict):
+            return ast.unparse(node)
+        return f"{ast.unparse(node)} ({self.said(node)})"
+
+    def _unknown(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Name):
+            return f"{node.id} is unknown"
+        unknown = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and self.names.get(n.id) is UNKNOWN]
+        return f"{' and '.join(dict.fromkeys(unknown)) or ast.unparse(node)} is unknown"

@@ -1,0 +1,191 @@
+"""Types of expressions, found before anything runs: unknown names, wrong types, words that do not exist."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gezel_rules.lang.parse import ExpressionError, bind, parse, place
+from gezel_rules.lang.types import FLAG, INTEGER, NUMBER, Function, Type, accepts, is_numeric, join, type_of
+from gezel_rules.source import did_you_mean
+
+
+class Scope(NamedTuple):
+    """What an expression may name: facts, decisions and tables by their dotted name, and functions."""
+
+    names: Mapping[str, Type]
+    functions: Mapping[str, Function]
+
+
+class Checked(NamedTuple):
+    """A bound tree and the type it will have."""
+
+    tree: ast.expr
+    type: Type
+
+
+def check(text: str, scope: Scope) -> Checked:
+    """Parse, bind and type an expression. Raises ExpressionError (message, offset, width) at the first fault."""
+    tree = bind(parse(text), scope.names)
+    return Checked(tree, _typed(tree, scope))
+
+
+def _typed(node: ast.expr, scope: Scope) -> Type:
+    return _RULES[type(node)](node, scope)  # type: ignore[no-any-return, operator]
+
+
+def _name(node: ast.Name, scope: Scope) -> Type:
+    return scope.names[node.id]
+
+
+def _constant(node: ast.Constant, scope: Scope) -> Type:
+    return type_of(node.value)
+
+
+def _list(node: ast.List, scope: Scope) -> Type:
+    item: Type | None = None
+    for element in node.elts:
+        element_type = _typed(element, scope)
+        item = element_type if item is None else join(item, element_type)
+        if item is None:
+            raise ExpressionError("a list holds values of one type", *place(element))
+    return Type("list", item=item or Type("any"))
+
+
+def _require_flag(node: ast.expr, scope: Scope) -> None:
+    given = _typed(node, scope)
+    if given.kind not in ("flag", "any") or given.optional:
+        raise ExpressionError(f"must be true or false, not {given}", *place(node))
+
+
+def _boolop(node: ast.BoolOp, scope: Scope) -> Type:
+    for operand in node.values:
+        _require_flag(operand, scope)
+    return FLAG
+
+
+def _unary(node: ast.UnaryOp, scope: Scope) -> Type:
+    if isinstance(node.op, ast.Not):
+        _require_flag(node.operand, scope)
+        return FLAG
+    return _require_number(node.operand, scope)
+
+
+def _require_number(node: ast.expr, scope: Scope) -> Type:
+    given = _typed(node, scope)
+    if not is_numeric(given) or given.optional:
+        raise ExpressionError(f"must be a number, not {given}", *place(node))
+    return given
+
+
+def _binop(node: ast.BinOp, scope: Scope) -> Type:
+    left, right = _require_number(node.left, scope), _require_number(node.right, scope)
+    unit = left.unit or right.unit if isinstance(node.op, (ast.Add, ast.Sub)) else ""
+    if isinstance(node.op, (ast.Mult, ast.FloorDiv, ast.Div)) and not (left.unit and right.unit):
+        unit = left.unit if not isinstance(node.op, ast.Mult) else left.unit or right.unit
+    whole = left.kind == right.kind == "integer" and not isinstance(node.op, ast.Div)
+    return (INTEGER if whole else NUMBER)._replace(unit=unit)
+
+
+def _compare(node: ast.Compare, scope: Scope) -> Type:
+    op, right_node = node.ops[0], node.comparators[0]
+    left, right = _typed(node.left, scope), _typed(right_node, scope)
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        if not left.optional and left.kind not in ("none", "any"):
+            raise ExpressionError(f"is never none: {left}", *place(node.left))
+    elif isinstance(op, (ast.In, ast.NotIn)):
+        _require_membership(node, left, right)
+    elif isinstance(op, (ast.Eq, ast.NotEq)):
+        _require_comparable(node, left, right)
+    else:
+        _require_number(node.left, scope)
+        _require_number(right_node, scope)
+    return FLAG
+
+
+def _require_membership(node: ast.Compare, left: Type, right: Type) -> None:
+    if right.kind == "table":
+        item = Type("text", choices=right.choices)
+    elif right.kind == "list":
+        item = right.item or Type("any")
+    elif right.kind == "any":
+        return
+    else:
+        raise ExpressionError(f"'in' needs a list or a table, not {right}", *place(node.comparators[0]))
+    if not accepts(item._replace(optional=True), left):
+        raise ExpressionError(f"{left} is never in a {right}", *place(node))
+    elements = node.comparators[0].elts if isinstance(node.comparators[0], ast.List) else []
+    for element in elements:
+        _require_known_word(element, left)
+    if right.kind == "table":
+        _require_known_word(node.left, item)
+
+
+def _require_comparable(node: ast.Compare, left: Type, right: Type) -> None:
+    if join(left, right) is None:
+        raise ExpressionError(f"{left} is never equal to {right}", *place(node))
+    _require_known_word(node.comparators[0], left)
+    _require_known_word(node.left, right)
+
+
+def _require_known_word(node: ast.expr, against: Type) -> None:
+    """A constant word compared with an enumeration must be one of its members."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or against.choices is None:
+        return
+    if against.kind == "text" and node.value not in against.choices:
+        known = ", ".join(sorted(against.choices))
+        hint = did_you_mean(node.value, against.choices) or f" (known: {known})"
+        raise ExpressionError(f"'{node.value}' is not one of its values{hint}", *place(node))
+
+
+def _ifexp(node: ast.IfExp, scope: Scope) -> Type:
+    _require_flag(node.test, scope)
+    joined = join(_typed(node.body, scope), _typed(node.orelse, scope))
+    if joined is None:
+        raise ExpressionError("both outcomes must have one type", *place(node))
+    return joined
+
+
+def _call(node: ast.Call, scope: Scope) -> Type:
+    name = node.func.id  # type: ignore[attr-defined]
+    function = scope.functions.get(name)
+    if function is None:
+        raise ExpressionError(f"unknown function '{name}'{did_you_mean(name, scope.functions)}", *place(node.func))
+    given, wanted = len(node.args), len(function.params)
+    if given != wanted and not (function.variadic and given >= wanted):
+        raise ExpressionError(f"{name}() takes {wanted} argument{'s'[: wanted != 1]}, not {given}", *place(node))
+    for index, arg in enumerate(node.args):
+        param = function.params[min(index, wanted - 1)]
+        actual = _typed(arg, scope)
+        if not accepts(param, actual) or (actual.optional and not param.optional and param.kind != "any"):
+            raise ExpressionError(f"{name}() needs {param}, not {actual}", *place(arg))
+        _require_known_word(arg, param)
+    return function.result
+
+
+def _subscript(node: ast.Subscript, scope: Scope) -> Type:
+    table, key = _typed(node.value, scope), _typed(node.slice, scope)
+    if table.kind != "table":
+        raise ExpressionError(f"only tables can be looked up, not {table}", *place(node.value))
+    if key.kind not in ("text", "any"):
+        raise ExpressionError(f"a table is looked up by text, not {key}", *place(node.slice))
+    _require_known_word(node.slice, Type("text", choices=table.choices))
+    return table.item or Type("any")
+
+
+def _attribute(node: ast.Attribute, scope: Scope) -> Type:
+    record = _typed(node.value, scope)
+    columns = record.fields
+    if record.kind != "record" or columns is None:
+        raise ExpressionError(f"'{node.attr}': {record} has no columns", *place(node))
+    if node.attr not in columns:
+        raise ExpressionError(f"no column '{node.attr}'{did_you_mean(node.attr, columns)}", *place(node))
+    return columns[node.attr]
+
+
+_RULES = {
+    ast.Name: _name, ast.Constant: _constant, ast.List: _list, ast.BoolOp: _boolop, ast.UnaryOp: _unary,
+    ast.BinOp: _binop, ast.Compare: _compare, ast.IfExp: _ifexp, ast.Call: _call, ast.Subscript: _subscript,
+    ast.Attribute: _attribute,
+}  # fmt: skip

@@ -1,0 +1,155 @@
+"""Evaluation on simpleeval, narrowed: only the language's nodes, key lookup instead of attributes, unknown as a value.
+
+The only importer of simpleeval. Every compound node's value is recorded: that record is the "why" of a decision.
+Unknown follows Kleene: ``false and unknown`` is false, ``true and unknown`` is unknown; every comparison, sum or
+call with an unknown is unknown. simpleeval's recursive scan of results is off, which is sound because facts are
+plain JSON (the boundary enforces it) and functions come only from an explicit table.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from simpleeval import SimpleEval
+
+from gezel_rules.facts.fact import UNKNOWN
+
+Value = Any  # plain JSON, or UNKNOWN
+Record = list[tuple[ast.expr, Value]]
+
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}  # fmt: skip
+
+
+class EvaluationError(Exception):
+    """A rule met a value it cannot work with (a missing table row, a division by zero); says which node."""
+
+    def __init__(self, message: str, node: ast.expr) -> None:
+        super().__init__(message)
+        self.message, self.node = message, node
+
+
+class Evaluator(SimpleEval):  # type: ignore[misc]
+    """Evaluates bound trees over ``names`` (dotted name → plain JSON value or UNKNOWN).
+
+    ``record`` collects (node, value) for every compound node, in the order they were computed.
+    """
+
+    def __init__(self, names: Mapping[str, Value], functions: Mapping[str, Callable[..., Value]]) -> None:
+        self.names, self.functions = names, functions
+        self.record: Record = []
+        self.nodes: dict[type, Callable[..., Value]] = {
+            ast.Name: self._on_name, ast.Constant: self._on_constant, ast.List: self._on_list,
+            ast.BoolOp: self._on_boolop, ast.UnaryOp: self._on_unary, ast.BinOp: self._on_binop,
+            ast.Compare: self._on_compare, ast.IfExp: self._on_ifexp, ast.Call: self._on_call,
+            ast.Subscript: self._on_subscript, ast.Attribute: self._on_attribute,
+        }  # fmt: skip
+
+    def evaluate(self, tree: ast.expr) -> Value:
+        """The tree's value. Raises EvaluationError."""
+        return self._eval(tree)
+
+    def _eval(self, node: ast.expr) -> Value:
+        return self.nodes[node.__class__](node)
+
+    def _on_name(self, node: ast.Name) -> Value:
+        return self.names[node.id]
+
+    def _on_constant(self, node: ast.Constant) -> Value:
+        return node.value
+
+    def _on_list(self, node: ast.List) -> Value:
+        try:
+            return node.gezel_items  # type: ignore[attr-defined]
+        except AttributeError:
+            node.gezel_items = [self._eval(item) for item in node.elts]  # type: ignore[attr-defined]
+            return node.gezel_items  # type: ignore[attr-defined]
+
+    def _on_boolop(self, node: ast.BoolOp) -> Value:
+        decisive = node.op.__class__ is ast.Or
+        result: Value = not decisive
+        for operand in node.values:
+            value = self.nodes[operand.__class__](operand)
+            if value is UNKNOWN:
+                result = UNKNOWN
+            elif value is decisive:
+                result = decisive
+                break
+        self.record.append((node, result))
+        return result
+
+    def _on_unary(self, node: ast.UnaryOp) -> Value:
+        value = self._eval(node.operand)
+        if value is not UNKNOWN:
+            value = not value if node.op.__class__ is ast.Not else -value
+        self.record.append((node, value))
+        return value
+
+    def _on_binop(self, node: ast.BinOp) -> Value:
+        left, right = self._eval(node.left), self._eval(node.right)
+        if left is UNKNOWN or right is UNKNOWN:
+            value: Value = UNKNOWN
+        else:
+            try:
+                value = _OPERATORS[node.op.__class__](left, right)
+            except ZeroDivisionError:
+                raise EvaluationError("division by zero", node) from None
+        self.record.append((node, value))
+        return value
+
+    def _on_compare(self, node: ast.Compare) -> Value:
+        # The commonest shape is a fact against a constant: both sides are read without another call.
+        left_node, right_node = node.left, node.comparators[0]
+        left = self.names[left_node.id] if isinstance(left_node, ast.Name) else self._eval(left_node)
+        right = right_node.value if isinstance(right_node, ast.Constant) else self._eval(right_node)
+        if left is UNKNOWN or right is UNKNOWN:
+            value: Value = UNKNOWN
+        else:
+            try:
+                value = _OPERATORS[node.ops[0].__class__](left, right)
+            except TypeError:
+                raise EvaluationError(f"cannot compare {left!r} with {right!r}", node) from None
+        self.record.append((node, value))
+        return value
+
+    def _on_ifexp(self, node: ast.IfExp) -> Value:
+        test = self._eval(node.test)
+        value = UNKNOWN if test is UNKNOWN else self._eval(node.body if test else node.orelse)
+        self.record.append((node, value))
+        return value
+
+    def _on_call(self, node: ast.Call) -> Value:
+        args = [self._eval(arg) for arg in node.args]
+        name: str = node.func.id  # type: ignore[attr-defined]
+        if name == "known":
+            value: Value = args[0] is not UNKNOWN
+        elif any(arg is UNKNOWN for arg in args):
+            value = UNKNOWN
+        else:
+            value = self.functions[name](*args)
+        self.record.append((node, value))
+        return value
+
+    def _on_subscript(self, node: ast.Subscript) -> Value:
+        table, key = self._eval(node.value), self._eval(node.slice)
+        if key is UNKNOWN:
+            return UNKNOWN
+        if key not in table:
+            raise EvaluationError(f"the table has no row '{key}'", node)
+        value = table[key]
+        self.record.append((node, value))
+        return value
+
+    def _on_attribute(self, node: ast.Attribute) -> Value:
+        row = self._eval(node.value)
+        value = UNKNOWN if row is UNKNOWN else row.get(node.attr)
+        self.record.append((node, value))
+        return value

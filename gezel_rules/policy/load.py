@@ -1,0 +1,233 @@
+"""From YAML files to drafts of decisions: shape, ids, versions and templates; every problem is collected.
+
+What expressions mean is checked afterwards (``check``); here only the form counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gezel_rules.errors import BadInput, Problem
+from gezel_rules.policy.model import HIT_POLICIES, Decision, Part, PolicyFile, Rule
+from gezel_rules.shape import FLAG, INTEGER, LIST, MAP, NUMBER, TEXT, fields, items
+from gezel_rules.source import Node, did_you_mean, load_yaml
+
+SECTIONS = {"tables": MAP, "decisions": MAP, "note": TEXT}
+SCALAR = f"{TEXT}|{INTEGER}|{NUMBER}|{FLAG}|nothing"
+LEVELS = ("environment", "operator", "machine", "catalog", "gguf", "policy")
+_NAME = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*")
+_ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+
+_RULE = {"id": TEXT}
+_RULE_MORE = {"when": f"{TEXT}|{FLAG}", "then": SCALAR, "because": TEXT, "level": TEXT, "evidence": MAP}
+_SHORT = {"when": f"{TEXT}|{FLAG}", "then": SCALAR, "because": TEXT, "level": TEXT, "evidence": MAP}
+_DECISION = {"says": TEXT, "hit": TEXT, "over": TEXT, "flag": TEXT, "unit": TEXT, "rules": LIST, **_SHORT}
+_EVIDENCE = {"note": TEXT}
+_EVIDENCE_MORE = {"measured": TEXT, "where": TEXT, "expires": TEXT}
+
+
+class Place(NamedTuple):
+    """The YAML nodes a rule's expressions came from, for carets."""
+
+    when: Node | None
+    then: Node
+    because: Node | None
+
+
+class Draft(NamedTuple):
+    """A decision with the nodes behind it; ``places`` run parallel to ``decision.rules``."""
+
+    decision: Decision
+    node: Node
+    over: Node | None
+    places: tuple[Place, ...]
+
+
+class Drafts(NamedTuple):
+    """All files of a set, before their expressions are checked."""
+
+    files: list[PolicyFile]
+    tables: dict[str, tuple[Any, Node]]
+    decisions: dict[str, Draft]
+    plain: dict[str, Any]
+    problems: list[Problem]
+
+
+def policy_paths(directory: Path) -> list[Path]:
+    """The policy files of a directory, in name order; tests beside them and log policies are read by others.
+
+    Raises BadInput when there is no such directory or nothing in it.
+    """
+    if not directory.is_dir():
+        raise BadInput(f"{directory}: no such policy directory")
+    found = sorted(
+        p for p in directory.glob("*/*.yaml") if not p.name.endswith("_test.yaml") and p.parent.name != "logs"
+    )
+    if not found:
+        raise BadInput(f"{directory}: no policy files (expected <area>/<name>.yaml)")
+    return found
+
+
+def shown_name(path: Path, directory: Path) -> str:
+    """How people know the file: ``policies/kv/kv.yaml``, wherever the set is installed."""
+    return f"{directory.name}/{path.relative_to(directory).as_posix()}"
+
+
+def load_drafts(paths: Iterable[Path], directory: Path) -> Drafts:
+    """Read all files, collecting problems over all of them."""
+    drafts = Drafts([], {}, {}, {}, [])
+    for path in paths:
+        name = shown_name(path, directory)
+        try:
+            root = load_yaml(path, name)
+        except BadInput as error:
+            drafts.problems.extend(error.problems)
+            continue
+        drafts.plain[path.relative_to(directory).as_posix()] = root.plain()
+        _read_file(root, path.relative_to(directory).with_suffix("").as_posix(), drafts)
+    return drafts
+
+
+def _read_file(root: Node, expected: str, drafts: Drafts) -> None:
+    problems = drafts.problems
+    got = fields(root, "a policy file", problems, {"policy": TEXT, "version": TEXT, "summary": TEXT}, SECTIONS)
+    if {"policy", "version", "summary"} - got.keys():
+        return
+    if got["policy"].value != expected:
+        problems.append(got["policy"].problem(f"policy must be named after its file: '{expected}'"))
+    if not _VERSION.fullmatch(got["version"].value):
+        problems.append(got["version"].problem("version must be MAJOR.MINOR.PATCH, such as 1.2.0"))
+    file = PolicyFile(expected, got["version"].value, root.text.name, got["summary"].value)
+    drafts.files.append(file)
+    for name, node in (got["tables"].value if "tables" in got else {}).items():
+        _read_table(name, node, drafts)
+    for name, node in (got["decisions"].value if "decisions" in got else {}).items():
+        _read_decision(name, node, file, drafts)
+
+
+def _require_name(name: str, node: Node, drafts: Drafts) -> bool:
+    key = node.key or node
+    if not _NAME.fullmatch(name):
+        drafts.problems.append(key.problem(f"'{name}' is not a name: lower case words joined by '_' or '.'"))
+        return False
+    draft, table = drafts.decisions.get(name), drafts.tables.get(name)
+    first = draft.node if draft else table[1] if table else None
+    if first is not None:
+        where = f"{first.text.name}:{(first.key or first).line}"
+        drafts.problems.append(key.problem(f"'{name}' is already defined at {where}"))
+        return False
+    return True
+
+
+def _read_table(name: str, node: Node, drafts: Drafts) -> None:
+    if not _require_name(name, node, drafts):
+        return
+    if not isinstance(node.value, (dict, list)):
+        drafts.problems.append(node.problem(f"table '{name}' must be a mapping of rows or a list"))
+        return
+    drafts.tables[name] = (node.plain(), node)
+
+
+def _read_decision(name: str, node: Node, file: PolicyFile, drafts: Drafts) -> None:
+    if not _require_name(name, node, drafts):
+        return
+    problems = drafts.problems
+    got = fields(node, f"decision '{name}'", problems, {}, _DECISION)
+    hit = got["hit"].value if "hit" in got else "first"
+    if hit not in HIT_POLICIES:
+        known = ", ".join(HIT_POLICIES)
+        problems.append(got["hit"].problem(f"hit must be one of {known}{did_you_mean(hit, HIT_POLICIES)}"))
+    if (hit == "search") != ("over" in got):
+        problems.append(node.problem("'over' goes with 'hit: search', and only there", 1))
+    if ("rules" in got) == ("then" in got):
+        problems.append(node.problem(f"decision '{name}' needs either 'rules' or a single 'then'", 1))
+        return
+    rules, places = _read_rules(name, node, got, problems)
+    decision = Decision(
+        name, _text(got, "says"), hit, _text(got, "over") or None, _text(got, "flag") or None, _text(got, "unit"),
+        tuple(rules), file.policy, file.file, (node.key or node).line,
+    )  # fmt: skip
+    drafts.decisions[name] = Draft(decision, node, got.get("over"), tuple(places))
+
+
+def _text(got: Mapping[str, Node], key: str) -> str:
+    return str(got[key].value).strip() if key in got else ""
+
+
+def _read_rules(
+    name: str, node: Node, got: Mapping[str, Node], problems: list[Problem]
+) -> tuple[list[Rule], list[Place]]:
+    if "rules" not in got:
+        pair = _read_rule(node, {**got, "id": _short_id(node, "when" in got)}, problems)
+        return ([pair[0]], [pair[1]]) if pair else ([], [])
+    rules: list[Rule] = []
+    places: list[Place] = []
+    for child in items(got["rules"], f"rules of '{name}'", MAP, problems):
+        entries = fields(child, "a rule", problems, _RULE, _RULE_MORE)
+        pair = _read_rule(child, entries, problems)
+        if pair is None:
+            continue
+        if any(pair[0].id == rule.id for rule in rules):
+            problems.append(entries["id"].problem(f"duplicate rule id '{pair[0].id}' in '{name}'"))
+        rules.append(pair[0])
+        places.append(pair[1])
+    return rules, places
+
+
+def _short_id(node: Node, conditional: bool) -> Node:
+    """The id of a decision's only rule, which need not be written."""
+    return Node("passes" if conditional else "always", node.text, node.line, node.column, node.start, node.end)
+
+
+def _read_rule(node: Node, got: Mapping[str, Node], problems: list[Problem]) -> tuple[Rule, Place] | None:
+    if "id" not in got:
+        return None
+    if not _ID.fullmatch(got["id"].value):
+        problems.append(got["id"].problem("a rule id is lower case words joined by '-'"))
+    if "then" not in got:
+        problems.append(node.problem("a rule has no 'then'", 1))
+        return None
+    level = _text(got, "level")
+    if level and level not in LEVELS:
+        problems.append(got["level"].problem(f"level must be one of {', '.join(LEVELS)}"))
+    evidence = _read_evidence(got["evidence"], problems) if "evidence" in got else None
+    because = got.get("because")
+    rule = Rule(
+        got["id"].value, _expression(got.get("when")), _expression(got["then"]) or "None",
+        _template(because, problems), level, evidence, (node.key or node).line,
+    )  # fmt: skip
+    return rule, Place(got.get("when"), got["then"], because)
+
+
+def _expression(node: Node | None) -> str | None:
+    """``then: 3`` and ``then: true`` mean the constants; text is an expression (or, in a search, a verdict)."""
+    if node is None:
+        return None
+    return node.value if isinstance(node.value, str) else repr(node.value)
+
+
+def _read_evidence(node: Node, problems: list[Problem]) -> dict[str, Any]:
+    got = fields(node, "evidence", problems, _EVIDENCE, _EVIDENCE_MORE)
+    return {key: child.value for key, child in got.items()}
+
+
+def _template(node: Node | None, problems: list[Problem]) -> tuple[Part, ...]:
+    if node is None:
+        return ()
+    words, last = str(node.value).strip(), 0
+    parts: list[Part] = []
+    for match in _PLACEHOLDER.finditer(words):
+        if match.start() > last:
+            parts.append(words[last : match.start()])
+        parts.append((match[1].strip(), ""))
+        last = match.end()
+    if last < len(words):
+        parts.append(words[last:])
+    if any("{" in part or "}" in part for part in parts if isinstance(part, str)):
+        problems.append(node.problem("unbalanced { } in 'because'"))
+    return tuple(parts)

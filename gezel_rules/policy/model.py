@@ -1,0 +1,90 @@
+"""What a policy set is: tables, decisions and their rules, each with its place. Plain data, no behaviour but lookup."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from gezel_rules.lang.parse import bind, parse
+
+Part = str | tuple[str, str]
+"""A piece of a "because": plain words, or (expression, unit)."""
+
+HIT_POLICIES = ("first", "unique", "collect", "search")
+CANDIDATE = "candidate"
+"""The name under which the rules of a ``search`` see the row they judge."""
+
+
+class Rule(NamedTuple):
+    """One line of judgement: ``when`` (``None``: always) decides whether it fires, ``then`` gives the value.
+
+    Under ``search``, ``then`` is ``'accept'`` or ``'reject'``. ``because`` is a template for people; ``level`` the
+    precedence level it speaks for ("" = that of the fact it passes on); ``evidence`` where a figure comes from.
+    """
+
+    id: str
+    when: str | None
+    then: str
+    because: tuple[Part, ...]
+    level: str
+    evidence: Mapping[str, Any] | None
+    line: int
+
+
+class Decision(NamedTuple):
+    """A named question: how its rules are combined (``hit``), in which file, under which policy and version.
+
+    ``over`` is the expression of the candidates of a ``search``; ``flag`` the engine option this decision becomes;
+    ``unit`` how people read its value; ``reads`` the facts, tables and decisions it depends on.
+    """
+
+    name: str
+    says: str
+    hit: str
+    over: str | None
+    flag: str | None
+    unit: str
+    rules: tuple[Rule, ...]
+    policy: str
+    file: str
+    line: int
+    reads: tuple[str, ...] = ()
+
+
+class PolicyFile(NamedTuple):
+    """A file's identity as records carry it."""
+
+    policy: str
+    version: str
+    file: str
+    summary: str
+
+
+class PolicySet:
+    """Everything the engine needs: ``decisions`` in dependency order, ``tables``, ``files`` and the set's digest.
+
+    ``names`` are all names an expression may use; trees are parsed once, on first use.
+    """
+
+    __slots__ = ("_trees", "decisions", "digest", "files", "flags", "names", "tables")
+
+    def __init__(
+        self,
+        decisions: Mapping[str, Decision],
+        tables: Mapping[str, Any],
+        files: tuple[PolicyFile, ...],
+        digest: str,
+        names: frozenset[str],
+        flags: tuple[str, ...],
+    ) -> None:
+        self.decisions, self.tables, self.files = decisions, tables, files
+        self.digest, self.names, self.flags = digest, names, flags
+        self._trees: dict[str, ast.expr] = {}
+
+    def tree(self, text: str) -> ast.expr:
+        """The bound tree of an expression of this set (checked at load, so it parses)."""
+        found = self._trees.get(text)
+        if found is None:
+            found = self._trees[text] = bind(parse(text), self.names)
+        return found

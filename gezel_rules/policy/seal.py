@@ -1,0 +1,113 @@
+"""A policy set as one sealed thing: its canonical digest, and a compiled cache so that a second start reads no YAML.
+
+The digest covers what the files say (versions, tables, decisions), not comments or layout: every record carries it.
+The cache is JSON, keyed by the bytes of the files and by what the checker knew; it is a copy, never a source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gezel_rules import __version__
+from gezel_rules.errors import BadInput
+from gezel_rules.lang.types import Function, Type
+from gezel_rules.policy.model import Decision, PolicyFile, PolicySet, Rule
+
+CACHE_FORMAT = 1
+
+
+def load_policies(
+    directory: Path, facts: Mapping[str, Type], functions: Mapping[str, Function], cache: Path | None = None
+) -> PolicySet:
+    """The checked set of a directory. Raises BadInput with every problem of every file.
+
+    ``cache`` is a directory for compiled sets (``None``: do not cache).
+    """
+    from gezel_rules.policy.load import policy_paths
+
+    paths = policy_paths(directory)
+    key = _key(paths, directory, facts, functions)
+    kept = cache / f"policies-{key}.json" if cache else None
+    found = _thaw(kept) if kept else None
+    if found is None:
+        found = compile_policies(paths, directory, facts, functions)
+        if kept:
+            _freeze(found, kept)
+    return found
+
+
+def compile_policies(
+    paths: list[Path], directory: Path, facts: Mapping[str, Type], functions: Mapping[str, Function]
+) -> PolicySet:
+    """Read, check and seal, without the cache. Raises BadInput with every problem of every file."""
+    from gezel_rules.policy.check import check_drafts
+    from gezel_rules.policy.load import load_drafts
+
+    drafts = load_drafts(paths, directory)
+    decisions = check_drafts(drafts, facts, functions)
+    if drafts.problems:
+        raise BadInput(sorted(drafts.problems, key=lambda problem: problem.span or ()))
+    tables = {name: rows for name, (rows, _) in drafts.tables.items()}
+    names = frozenset((*facts, *tables, *decisions, "candidate"))
+    declared = [name for name in drafts.decisions if drafts.decisions[name].decision.flag]
+    return PolicySet(decisions, tables, tuple(drafts.files), digest_of(drafts.plain), names, tuple(declared))
+
+
+def digest_of(plain: Mapping[str, Any]) -> str:
+    """sha256 over the canonical JSON (sorted keys, no spaces) of all files by their path."""
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _key(paths: list[Path], directory: Path, facts: Mapping[str, Type], functions: Mapping[str, Function]) -> str:
+    state = hashlib.sha256(f"{__version__} {CACHE_FORMAT} {facts!r} {sorted(functions)} {directory.name}".encode())
+    for path in paths:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from None
+        state.update(f"\0{path.relative_to(directory)}\0{len(data)}\0".encode())
+        state.update(data)
+    return state.hexdigest()[:32]
+
+
+def _freeze(policies: PolicySet, path: Path) -> None:
+    """Write the compiled set beside its final name, then rename: readers see all of it or nothing."""
+    body = [
+        policies.digest, policies.files, policies.tables, policies.flags, sorted(policies.names),
+        list(policies.decisions.values()),
+    ]  # fmt: skip
+    staged = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        staged.write_text(json.dumps(body, separators=(",", ":")), encoding="utf-8")
+        staged.replace(path)
+    except OSError:
+        staged.unlink(missing_ok=True)  # a read-only cache is no reason to fail
+
+
+def _thaw(path: Path) -> PolicySet | None:
+    try:
+        digest, files, tables, flags, names, decisions = json.loads(path.read_bytes())
+        thawed = {d[0]: _decision(d) for d in decisions}
+        return PolicySet(thawed, tables, tuple(PolicyFile(*f) for f in files), digest, frozenset(names), tuple(flags))
+    except (OSError, ValueError, TypeError, IndexError):
+        return None  # missing, cut short or of another make: compile again
+
+
+def _decision(row: list[Any]) -> Decision:
+    name, says, hit, over, flag, unit, rules, policy, file, line, reads = row
+    return Decision(
+        name, says, hit, over, flag, unit, tuple(_rule(rule) for rule in rules), policy, file, line, tuple(reads)
+    )
+
+
+def _rule(row: list[Any]) -> Rule:
+    id_, when, then, because, level, evidence, line = row
+    parts = tuple(part if isinstance(part, str) else (part[0], part[1]) for part in because)
+    return Rule(id_, when, then, parts, level, evidence, line)
