@@ -27,8 +27,9 @@ def check(
     for node, what, known in _named(entry, backends, spec_types, samplings, reasoning_formats, models):
         if known is not None and node.value not in known:
             problems.append(node.problem(f"unknown {what} '{node.value}'{did_you_mean(str(node.value), known)}"))
-    if entry.header is not None:
-        read_header_block(entry.header, problems)
+    for block in (entry.header, entry.draft and entry.draft.header):
+        if block is not None:
+            read_header_block(block, problems)
     return sorted(problems, key=lambda problem: problem.span[1:3] if problem.span else (0, 0))
 
 
@@ -53,13 +54,10 @@ def _named(
     overlays = spec["by_backend"].value if "by_backend" in spec else {}
     yield from ((overlay.key, "backend", backends) for overlay in overlays.values())
     for chosen in (spec, *(overlay.value for overlay in overlays.values())):
-        yield from ((chosen[key], what, known) for key, what, known in _spec(spec_types, samplings) if key in chosen)
+        if "type" in chosen:
+            yield chosen["type"], "speculative type", spec_types
+        if "sampling" in chosen:
+            yield chosen["sampling"], "draft sampling", samplings
     reasoning = tuning["reasoning"].value if "reasoning" in tuning else {}
     if "format" in reasoning:
         yield reasoning["format"], "reasoning format", formats
-
-
-def _spec(
-    spec_types: Collection[str], samplings: Collection[str] | None
-) -> tuple[tuple[str, str, Collection[str] | None], ...]:
-    return ("type", "speculative type", spec_types), ("sampling", "draft sampling", samplings)

@@ -55,7 +55,7 @@ def _shard_fields(node: Node, problems: list[Problem]) -> dict[str, Node]:
 def _part(got: dict[str, Node], sources: tuple[Source, ...], problems: list[Problem]) -> Part:
     name, size, digest = got.get("name"), got.get("size"), got.get("sha256")
     if name is not None and (fault := file_name_fault(name.value)):
-        problems.append(name.problem(f"name {ascii(name.value)} {fault}"))
+        problems.append(name.problem(f"name {name.value!a} {fault}"))
     if size is not None and size.value <= 0:
         problems.append(size.problem("'size' must be more than 0 bytes; leave it out while it is not known"))
     if digest is not None and (len(digest.value) != 64 or not _DIGITS.issuperset(digest.value)):
@@ -70,7 +70,9 @@ def _part(got: dict[str, Node], sources: tuple[Source, ...], problems: list[Prob
 
 def _repeated(node: Node, problems: list[Problem]) -> bool:
     """Two files of one role, or of names that some file system takes for one."""
-    before, roles, taken = len(problems), {}, {}
+    before = len(problems)
+    roles: dict[str, Node] = {}
+    taken: dict[str, Node] = {}
     for file in node.value:
         if not isinstance(file.value, dict):
             continue
@@ -78,7 +80,7 @@ def _repeated(node: Node, problems: list[Problem]) -> bool:
             _note(roles, str(role.value), role, f"a second file of role {role.value}", problems)
         for name in _names(file):
             key = unicodedata.normalize("NFC", str(name.value)).casefold()
-            _note(taken, key, name, f"a second file named {ascii(name.value)} (upper and lower case are one)", problems)
+            _note(taken, key, name, f"a second file named {name.value!a} (upper and lower case are one)", problems)
     return len(problems) > before
 
 

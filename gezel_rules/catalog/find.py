@@ -18,7 +18,7 @@ def has(catalog_dir: Path, model: str) -> bool:
 
 
 def find(catalog_dir: Path, model: str) -> Entry:
-    """The entry ``models/<model>.yaml``; no other file is read. Raises BadInput, with the nearest id when it is unknown."""
+    """The entry ``models/<model>.yaml``; no other is read. Raises BadInput, with the nearest id when it is unknown."""
     if fault := id_fault(model):
         raise BadInput(f"{model!a:.120} cannot be a catalog id: it {fault}")
     path = _file(catalog_dir, model)

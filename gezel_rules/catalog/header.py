@@ -38,14 +38,26 @@ def header_of(entry: Entry) -> Header | None:
     """
     if entry.header is None:
         return None
-    problems: list[Problem] = []
-    header = read_header_block(entry.header, problems)
-    if problems:
-        raise BadInput(problems)
+    header = _read(entry.header)
     metadata = dict(header.metadata)
     if entry.chat:
         metadata.setdefault(TEMPLATE, Array("TEXT", 0))
     return Header(3, metadata, header.tensors, 0, entry.model.size)
+
+
+def draft_header_of(entry: Entry) -> Header | None:
+    """The header of the drafter that ``entry`` brings along, as ``header_of``; ``None`` when it describes none."""
+    if entry.draft is None or entry.draft.header is None:
+        return None
+    return _read(entry.draft.header)
+
+
+def _read(node: Node) -> Header:
+    problems: list[Problem] = []
+    header = read_header_block(node, problems)
+    if problems:
+        raise BadInput(problems)
+    return header
 
 
 def read_header_block(node: Node, problems: list[Problem]) -> Header:
@@ -157,8 +169,8 @@ def describe_header(header: Header, origin: str) -> str:
 
 
 def _kept(key: str, arch: str) -> bool:
-    general = ("general.architecture", "general.file_type", "tokenizer.ggml.model", "tokenizer.ggml.tokens")
-    return key.startswith(f"{arch}.") or key in general or key == TEMPLATE
+    general = ("general.architecture", "general.file_type", "tokenizer.ggml.tokens", TEMPLATE)
+    return key.startswith(f"{arch}.") or key in general
 
 
 def _runs(tensors: tuple[Tensor, ...]) -> Iterator[str]:

@@ -20,7 +20,7 @@ _LONGEST = 200  # bytes; file systems take 255, and a suffix is added while a fi
 
 
 def file_name_fault(name: str) -> str:
-    """For the name of one file in a directory: plain on every system, visible, and not one that the store itself uses."""
+    """For the name of one file in a directory: plain on every system, visible, not one that the store uses."""
     if not name:
         return "is empty"
     if "/" in name or "\\" in name:

@@ -76,11 +76,12 @@ def _check_id(node: Node, path: Path, problems: list[Problem]) -> None:
 def _own_draft(files: tuple[ModelFile, ...]) -> Draft | None:
     """A draft file that nothing more is said about applies to every backend."""
     file = next((file for file in files if file.role == "draft"), None)
-    return Draft(None, file, None, None, file.place) if file else None
+    return Draft(None, file, None, None, None, file.place) if file else None
 
 
 def _draft(node: Node, files: tuple[ModelFile, ...], problems: list[Problem]) -> Draft | None:
-    got = fields(node, "'draft'", problems, {}, {"id": TEXT, "file": TEXT, "backends": LIST, "resident": MAP})
+    kinds = {"id": TEXT, "file": TEXT, "backends": LIST, "resident": MAP, "header": MAP}
+    got = fields(node, "'draft'", problems, {}, kinds)
     own = next((file for file in files if file.role == "draft"), None)
     if ("id" in got) == ("file" in got):
         problems.append(node.problem("'draft' needs either 'id' (another entry) or 'file' (a file of role draft)", 1))
@@ -98,6 +99,7 @@ def _draft(node: Node, files: tuple[ModelFile, ...], problems: list[Problem]) ->
         own,
         None if backends is None else tuple(item.value for item in backends),
         _resident(got["resident"], problems) if "resident" in got else None,
+        got.get("header"),
         place(node),
     )
 

@@ -80,6 +80,8 @@ class Draft(NamedTuple):
     backends: tuple[str, ...] | None
     """The backends it is limited to; ``None`` when it is not limited."""
     resident: Resident | None
+    header: Node | None
+    """The drafter's own ``header`` block, unread."""
     place: str
 
 
@@ -119,7 +121,7 @@ class Entry(NamedTuple):
     overlays: Mapping[str, Mapping[str, Tuned]]
     """Backend → the ``spec.*`` keys that it overrides."""
     header: Node | None
-    """The ``header`` block, unread; ``catalog.header_of`` expands it."""
+    """The ``header`` block, unread; ``header_of`` expands it."""
     root: Node
     """The whole file with places, for later checks."""
 
