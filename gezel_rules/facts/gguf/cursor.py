@@ -32,6 +32,8 @@ LONGEST_KEPT_TEXT = 1 << 20
 """Bytes; a chat template has tens of thousands."""
 KEPT_BYTES = 12 << 20
 """What all metadata together may take in memory: with the tensors and a read buffer it stays below 64 MiB."""
+LARGEST_MAPPED = 128 << 20
+"""Bytes of a mapped file that a header may take; what goes on longer is corrupt (zeros read as empty strings)."""
 _ENTRY_BYTES = 256  # a dict slot, the objects' own heads, rounded up
 
 
@@ -55,7 +57,7 @@ class Cursor:
 
     def __init__(self, buf: Buffer, name: str, size: int | None) -> None:
         self.buf, self.name, self.size = buf, name, size
-        self.have = len(buf)
+        self.have = min(len(buf), LARGEST_MAPPED)
         self.pos = 0
         self.budget = KEPT_BYTES
         self.set_order("<")

@@ -15,6 +15,8 @@ from gezel_rules.facts.gguf import cache
 from gezel_rules.facts.gguf.records import Header, Tensor
 
 if TYPE_CHECKING:
+    from mmap import mmap
+
     from gezel_rules.facts.gguf.cursor import Buffer
 
 FirstBytes = Callable[[int], "tuple[Buffer, int | None]"]
@@ -77,19 +79,27 @@ def _read_open(file: FileIO, name: str, cache_dir: str | os.PathLike[str] | None
 
 
 def _parse_open(file: FileIO, name: str, size: int, at_rest: bool) -> Header:
-    from mmap import ACCESS_READ, mmap  # not needed when a header is in the cache
-
-    from gezel_rules.facts.gguf.parse import parse_header
-
     if size and at_rest:
+        from mmap import ACCESS_READ, mmap
+
         try:
             mapped = mmap(file.fileno(), size, access=ACCESS_READ)
         except (OSError, ValueError):
             pass  # some file systems cannot map
         else:
             with mapped:
-                return parse_header(mapped, name, size)
+                return _parse_mapped(mapped, name, size)
     return parse_growing(lambda count: _first_bytes(file, min(count, size), size), name)
+
+
+def _parse_mapped(mapped: mmap, name: str, size: int) -> Header:
+    from gezel_rules.facts.gguf.cursor import LARGEST_MAPPED, Incomplete
+    from gezel_rules.facts.gguf.parse import parse_header
+
+    try:
+        return parse_header(mapped, name, size)
+    except Incomplete:
+        raise BadInput(f"{name}: the header goes on for more than {LARGEST_MAPPED >> 20} MiB") from None
 
 
 def check_complete(header: Header, name: str) -> None:

@@ -18,7 +18,7 @@ _LONGEST_TENSOR_NAME = 63  # GGML_MAX_NAME less the closing zero, bytes
 _MOST_TENSORS = 32768  # thirty times what the largest models have; bounds memory on a corrupt count
 _MOST_DIMS = 4  # GGML_MAX_DIMS
 _LARGEST = 2**63 - 1  # sizes are int64 in the engine
-_STRING, _ARRAY = 8, 9
+_UINT32, _STRING, _ARRAY = 4, 8, 9
 
 
 def parse_header(buf: Buffer, name: str, size: int | None) -> Header:
@@ -74,6 +74,8 @@ def _metadata(cursor: Cursor, count: int) -> dict[str, Value]:
 def _value(cursor: Cursor, key: str) -> Value:
     at = cursor.pos
     kind: int = cursor.number(4, "a value type")
+    if key == "general.alignment" and kind != _UINT32:
+        raise cursor.bad("general.alignment is not a UINT32", at)
     if kind in cursor.structs:
         value: Value = cursor.number(kind, "a value")
         return value
@@ -160,7 +162,7 @@ def _elements(cursor: Cursor, name: str, dims: list[int], at: int) -> int:
 
 def _alignment(cursor: Cursor, metadata: dict[str, Value]) -> int:
     alignment = metadata.get("general.alignment", 32)
-    if type(alignment) is not int or alignment <= 0 or alignment & (alignment - 1):
+    if type(alignment) is not int or not alignment or alignment & (alignment - 1):
         raise BadInput(f"{cursor.name}: general.alignment is {shown(str(alignment))}, not a power of two")
     return alignment
 
