@@ -1,0 +1,133 @@
+"""Ask a program one question: run it with bounded time and output, and leave no process behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from gezel_rules.errors import BadInput, EngineFailed
+from gezel_rules.facts.printable import printable
+
+MAX_OUTPUT = 4 << 20  # bytes of each stream; the longest --help seen is 60 KB
+TIMEOUT = 60.0  # seconds; a first look at a GPU can take many
+_GRACE = 5.0  # seconds for the pipes to close once the process is gone
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class Answer(NamedTuple):
+    """What a program that exited with status 0 printed, decoded, terminal colours removed."""
+
+    out: str
+    err: str
+
+
+def ask(
+    argv: Sequence[str], environ: Mapping[str, str], *, timeout: float = TIMEOUT, limit: int = MAX_OUTPUT
+) -> Answer:
+    """Run ``argv`` with empty input and collect what it says.
+
+    Raises BadInput when it cannot be started; EngineFailed when it does not end within ``timeout`` seconds, says
+    more than ``limit`` bytes on a stream, or exits with another status than 0.
+    """
+    process = _start(argv, environ)
+    streams = [_Stream(pipe, limit, process) for pipe in (process.stdout, process.stderr) if pipe]
+    try:
+        status = process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        raise EngineFailed(f"{_asked(argv)} gave no answer within {timeout:g} s") from None
+    finally:
+        _end(process)
+        for stream in streams:
+            stream.finish()
+    if any(stream.overflowed for stream in streams):
+        raise EngineFailed(f"{_asked(argv)} printed more than {limit:,} bytes: not the answer of a model engine")
+    out, err = (stream.text() for stream in streams)
+    if status:
+        raise EngineFailed(f"{_asked(argv)} {_ended(status)}{_last_words(err or out)}")
+    return Answer(out, err)
+
+
+def _start(argv: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """In a process group of its own, so that whatever it starts can be ended with it; no console window on Windows."""
+    windows = sys.platform == "win32"
+    try:
+        return subprocess.Popen(
+            list(argv),
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=not windows,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0) if windows else 0,
+        )
+    except FileNotFoundError:
+        raise BadInput(f"{printable(argv[0])}: no such program") from None
+    except PermissionError:
+        what = "is a directory, not a program" if Path(argv[0]).is_dir() else "may not be executed"
+        raise BadInput(f"{printable(argv[0])}: {what}") from None
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise BadInput(f"{printable(argv[0])}: cannot be started: {said.lower()}") from None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process and what it started. Its group keeps its number while any member lives."""
+    try:
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, 9)
+    except OSError:
+        pass  # nothing of it is left
+    process.wait()
+
+
+class _Stream:
+    """Collects one pipe in a thread, up to a limit; beyond it the process is ended."""
+
+    def __init__(self, pipe: IO[bytes], limit: int, process: subprocess.Popen[bytes]) -> None:
+        self._pipe, self._limit, self._process = pipe, limit, process
+        self._data = bytearray()
+        self.overflowed = False
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while chunk := os.read(self._pipe.fileno(), 1 << 16):
+            self._data += chunk
+            if len(self._data) > self._limit:
+                self.overflowed = True
+                self._process.kill()
+                return
+
+    def finish(self) -> None:
+        self._thread.join(_GRACE)
+        if not self._thread.is_alive():
+            self._pipe.close()
+
+    def text(self) -> str:
+        return _ANSI.sub("", self._data.decode("utf-8", "replace"))
+
+
+def _asked(argv: Sequence[str]) -> str:
+    return printable(" ".join(argv))
+
+
+def _ended(status: int) -> str:
+    if status >= 0:
+        return f"exited with status {status}"
+    import signal
+
+    names = {number.value: number.name for number in signal.Signals}
+    return f"died of {names.get(-status, f'signal {-status}')}"
+
+
+def _last_words(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f": {printable(lines[-1])}" if lines else ""

@@ -1,0 +1,106 @@
+"""The devices an engine lists: names, memory now, and what kind of memory it is.
+
+llama.cpp prints ``Available devices:`` and then ``  NAME: DESCRIPTION (TOTAL MiB, FREE MiB free)`` for each GPU, or
+``  (none)``. Which names belong to which backend, and which descriptions betray an integrated GPU or a software
+renderer, is policy's knowledge and comes in as ``DeviceRules``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.facts.printable import printable
+
+MIB = 1 << 20
+MAX_DEVICES = 128
+
+_HEADER = re.compile(r"^Available devices:\s*$", re.MULTILINE)
+_DEVICE = re.compile(r"^  (\S+): (.*) \((\d{1,12}) MiB, (\d{1,12}) MiB free\)\s*$")
+_PREFIX = re.compile(r"[A-Za-z]+")
+_SHARED = ("unified", "integrated")
+_LAST = ("rpc", "software")
+
+
+class DeviceRules(NamedTuple):
+    """Policy's tables: ``backends`` and ``kinds`` by the letters a device's name begins with; ``descriptions``
+    are (regular expression, kind) tried in order on the description, and stand above ``kinds``."""
+
+    backends: Mapping[str, str | None]
+    kinds: Mapping[str, str]
+    descriptions: Sequence[tuple[str, str]] = ()
+
+
+class Device(NamedTuple):
+    """``total_bytes`` and ``free_bytes`` are ``None`` when the engine cannot tell (it prints 0 for both); ``kind`` is
+    ``discrete``, ``integrated``, ``unified``, ``rpc`` or ``software``, and ``None`` when no rule knows."""
+
+    name: str
+    description: str
+    total_bytes: int | None
+    free_bytes: int | None
+    kind: str | None
+
+
+def parse_devices(text: str, rules: DeviceRules) -> list[Device] | None:
+    """The devices of a ``--list-devices`` answer, in the engine's order; ``None`` when it is no such answer."""
+    header = _HEADER.search(text)
+    if header is None:
+        return None
+    matches = map(_DEVICE.match, text[header.end() :].splitlines())
+    return [_device(match, rules) for match in matches if match][:MAX_DEVICES]
+
+
+def _device(match: re.Match[str], rules: DeviceRules) -> Device:
+    name, description = printable(match[1]), printable(match[2].strip())
+    total, free = int(match[3]) * MIB, int(match[4]) * MIB
+    known = total > 0
+    return Device(name, description, total if known else None, free if known else None, _kind(name, description, rules))
+
+
+def _kind(name: str, description: str, rules: DeviceRules) -> str | None:
+    for pattern, kind in rules.descriptions:
+        if re.search(pattern, description, re.IGNORECASE):
+            return kind
+    return rules.kinds.get(_prefix(name))
+
+
+def _prefix(name: str) -> str:
+    """``CUDA`` of ``CUDA0``."""
+    match = _PREFIX.match(name)
+    return match[0] if match else ""
+
+
+def device_facts(devices: list[Device] | None, rules: DeviceRules, cpu_backend: str, source: str) -> dict[str, Fact]:
+    """``devices`` (a list of plain mappings), ``host.unified`` and ``engine.backend``; ``cpu_backend`` is what an
+    engine without devices runs on; ``source`` is the question that was asked."""
+    if devices is None:
+        unknown = Fact(UNKNOWN, source, "probe", settle="an engine that knows --list-devices")
+        return {"devices": unknown, "host.unified": unknown, "engine.backend": unknown}
+    plain = [device._asdict() for device in devices]
+    names = ", ".join(device.name for device in devices)
+    return {
+        "devices": Fact(plain, f"{source}: {names or '(none)'}", "probe"),
+        "host.unified": _unified(devices, source),
+        "engine.backend": _backend(devices, rules, cpu_backend, source),
+    }
+
+
+def _unified(devices: list[Device], source: str) -> Fact:
+    shared = [device.name for device in devices if device.kind in _SHARED]
+    unsorted = [device.name for device in devices if device.kind is None]
+    if unsorted and not shared:
+        return Fact(UNKNOWN, f"{source}: {', '.join(unsorted)}", "probe", settle="a device rule for this name")
+    return Fact(bool(shared), f"{source}: {', '.join(shared) or 'no device shares RAM'}", "probe")
+
+
+def _backend(devices: list[Device], rules: DeviceRules, cpu_backend: str, source: str) -> Fact:
+    """The backend of the first device whose name a rule knows; other machines and software renderers come last."""
+    if not devices:
+        return Fact(cpu_backend, f"{source}: (none)", "probe")
+    for device in sorted(devices, key=lambda device: device.kind in _LAST):
+        if backend := rules.backends.get(_prefix(device.name)):
+            return Fact(backend, f"{source}: {device.name}", "probe")
+    return Fact(UNKNOWN, f"{source}: {devices[0].name}", "probe", settle="a device rule for this name")
