@@ -26,11 +26,23 @@ _LAST = ("rpc", "software")
 
 class DeviceRules(NamedTuple):
     """Policy's tables: ``backends`` and ``kinds`` by the letters a device's name begins with; ``descriptions``
-    are (regular expression, kind) tried in order on the description, and stand above ``kinds``."""
+    are (words, kind): the first whose words stand in the description, in any case of letters, is above ``kinds``."""
 
     backends: Mapping[str, str | None]
     kinds: Mapping[str, str]
     descriptions: Sequence[tuple[str, str]] = ()
+
+
+def device_rules(
+    prefixes: Mapping[str, Mapping[str, str]], software: Sequence[str] = (), integrated: Sequence[str] = ()
+) -> DeviceRules:
+    """The rules as policy writes them: name prefix → ``backend`` and ``kind``; words of the descriptions of software
+    renderers, and of GPUs that share the RAM."""
+    return DeviceRules(
+        {prefix: row.get("backend") for prefix, row in prefixes.items()},
+        {prefix: row["kind"] for prefix, row in prefixes.items() if "kind" in row},
+        (*((words, "software") for words in software), *((words, "integrated") for words in integrated)),
+    )
 
 
 class Device(NamedTuple):
@@ -61,8 +73,8 @@ def _device(match: re.Match[str], rules: DeviceRules) -> Device:
 
 
 def _kind(name: str, description: str, rules: DeviceRules) -> str | None:
-    for pattern, kind in rules.descriptions:
-        if re.search(pattern, description, re.IGNORECASE):
+    for words, kind in rules.descriptions:
+        if words.casefold() in description.casefold():
             return kind
     return rules.kinds.get(_prefix(name))
 

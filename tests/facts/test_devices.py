@@ -7,14 +7,20 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gezel_rules.facts.devices import MIB, Device, DeviceRules, device_facts, parse_devices
+from gezel_rules.facts.devices import MIB, Device, device_facts, device_rules, parse_devices
 from gezel_rules.facts.fact import UNKNOWN
 
 LISTINGS = Path(__file__).parents[1] / "data" / "engine-help"
-RULES = DeviceRules(
-    backends={"CUDA": "cuda", "ROCm": "rocm", "Vulkan": "vulkan", "MTL": "metal", "RPC": None},
-    kinds={"CUDA": "discrete", "ROCm": "discrete", "Vulkan": "discrete", "MTL": "unified", "RPC": "rpc"},
-    descriptions=((r"llvmpipe", "software"), (r"radeon\(tm\) graphics|iris|uhd graphics", "integrated")),
+RULES = device_rules(
+    {
+        "CUDA": {"backend": "cuda", "kind": "discrete"},
+        "ROCm": {"backend": "rocm", "kind": "discrete"},
+        "Vulkan": {"backend": "vulkan", "kind": "discrete"},
+        "MTL": {"backend": "metal", "kind": "unified"},
+        "RPC": {"kind": "rpc"},
+    },
+    software=["LLVMpipe", "Microsoft Basic Render"],
+    integrated=["Radeon(TM) Graphics", "UHD Graphics"],
 )
 
 
