@@ -1,0 +1,118 @@
+"""``manifest.json``: what makes a directory a model. Written last, replaced whole; untrusted when read.
+
+``DIRECTORY/manifest.json`` names a generation; the files lie in ``DIRECTORY/GENERATION/NAME``. An update publishes a
+new generation beside the old one and then replaces the manifest: a crash leaves the one or the other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from gezel_rules.errors import BadInput
+from gezel_rules.store.durable import replace_durably
+from gezel_rules.store.names import MANIFEST, check_name
+from gezel_rules.store.wanted import Installed, InstalledFile
+
+FORMAT = 1
+MAX_BYTES = 4 << 20
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_TEXTS = ("model_id", "entry_digest", "catalog_version", "catalog_quant", "backend")
+
+
+def read_manifest(store: Path, directory: str) -> Installed:
+    """The model in a directory. Raises BadInput saying in one line why it is none."""
+    path = store / directory / MANIFEST
+    try:
+        with path.open("rb") as file:
+            data = json.loads(file.read(MAX_BYTES))
+    except OSError as error:
+        raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except (ValueError, RecursionError):
+        raise BadInput(f"{path}: not a manifest (broken JSON)") from None
+    try:
+        return _model(store / directory, directory, data)
+    except (KeyError, TypeError, ValueError, BadInput) as error:
+        raise BadInput(f"{path}: not a manifest ({_reason(error)})") from None
+
+
+def _reason(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _model(folder: Path, directory: str, data: Any) -> Installed:
+    if not isinstance(data, dict) or data.get("manifest") != FORMAT:
+        raise ValueError("another format")
+    generation = folder / check_name(_text(data, "generation"), "generation")
+    header = data["header"]
+    if not isinstance(header, dict) or not isinstance(data["files"], list) or not data["files"]:
+        raise ValueError("no files or header")
+    fingerprint = data["fingerprint"]
+    if fingerprint is not None and not isinstance(fingerprint, str):
+        raise ValueError("fingerprint")
+    texts = {key: _text(data, key) for key in _TEXTS}
+    return Installed(
+        **texts,
+        directory=directory,
+        files=tuple(_file(generation, item) for item in data["files"]),
+        fingerprint=fingerprint,
+        vision=data["vision"] is True,
+        header=header,
+    )
+
+
+def _text(data: dict[str, Any], key: str) -> str:
+    if not isinstance(data[key], str):
+        raise ValueError(f"{key} is no text")
+    return str(data[key])
+
+
+def _whole(data: dict[str, Any], key: str) -> int:
+    if type(data[key]) is not int or data[key] < 0:
+        raise ValueError(f"{key} is no size")
+    return int(data[key])
+
+
+def _file(generation: Path, data: Any) -> InstalledFile:
+    if not isinstance(data, dict) or not _SHA256.fullmatch(_text(data, "sha256")):
+        raise ValueError("a file without a digest")
+    name = check_name(_text(data, "name"))
+    return InstalledFile(
+        role=_text(data, "role"),
+        name=name,
+        path=str(generation / name),
+        size=_whole(data, "size"),
+        sha256=data["sha256"],
+        verified=data["verified"] is True,
+        origin=_text(data, "origin"),
+        mtime_ns=_whole(data, "mtime_ns"),
+        inode=_whole(data, "inode"),
+        commit=_text(data, "commit"),
+    )
+
+
+def write_manifest(store: Path, model: Installed, left_out: tuple[tuple[str, str], ...] = ()) -> None:
+    """Publish: replace the manifest durably. Raises OSError; the old manifest stays then."""
+    data = {
+        "manifest": FORMAT,
+        **{key: value for key, value in model._asdict().items() if key in _TEXTS},
+        "generation": Path(model.files[0].path).parent.name,
+        "fingerprint": model.fingerprint,
+        "vision": model.vision,
+        "header": model.header,
+        "files": [{k: v for k, v in file._asdict().items() if k != "path"} for file in model.files],
+        "left_out": [list(item) for item in left_out],
+    }
+    replace_durably(store / model.directory / MANIFEST, json.dumps(data, indent=1).encode())
+
+
+def unchanged(file: InstalledFile) -> bool:
+    """Whether the file still has the stat its digest was recorded with."""
+    try:
+        stat = os.lstat(file.path)
+    except OSError:
+        return False
+    return (stat.st_size, stat.st_mtime_ns, stat.st_ino) == (file.size, file.mtime_ns, file.inode)

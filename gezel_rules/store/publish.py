@@ -1,0 +1,102 @@
+"""From a staging folder to a model: fsync, one rename, ``manifest.json`` last, then the old generation goes."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from gezel_rules.errors import BadInput, TransferFailed
+from gezel_rules.store import adopt
+from gezel_rules.store.durable import sync_directory, sync_file
+from gezel_rules.store.fetch import Bench
+from gezel_rules.store.manifest import write_manifest
+from gezel_rules.store.wanted import Installed, InstalledFile, InstallPlan
+
+
+def generation_of(files: Sequence[InstalledFile]) -> str:
+    """The folder name of exactly these contents under these names."""
+    lines = "".join(f"{file.name}\0{file.sha256}\n" for file in files)
+    return hashlib.sha256(lines.encode()).hexdigest()[:12]
+
+
+def publish(plan: InstallPlan, files: Sequence[InstalledFile], bench: Bench) -> Installed:
+    """Make the verified files the model. Raises OSError before anything changed for a reader."""
+    folder = bench.store / plan.directory
+    home = folder / generation_of(files)
+    if any(Path(file.path).parent != home for file in files):
+        _assemble(files, bench)
+        _move_in(bench.ready, home)
+    placed = tuple(file._replace(path=str(home / file.name)) for file in files)
+    model = described(plan, placed)
+    write_manifest(bench.store, model, plan.left_out)
+    _clear(folder, home.name)
+    shutil.rmtree(bench.staging, ignore_errors=True)
+    return model
+
+
+def _assemble(files: Sequence[InstalledFile], bench: Bench) -> None:
+    """Everything of the new generation into ``ready``, and nothing else."""
+    for stray in bench.ready.iterdir():
+        if stray.name not in {file.name for file in files}:
+            shutil.rmtree(stray) if stray.is_dir() and not stray.is_symlink() else stray.unlink()
+    for file in files:
+        source, target = Path(file.path), bench.ready / file.name
+        if source != target and not (adopt.link(source, target) or adopt.clone(source, target)):
+            shutil.copy2(source, target)
+        sync_file(target)
+    sync_directory(bench.ready)
+
+
+def _move_in(ready: Path, home: Path) -> None:
+    home.parent.mkdir(exist_ok=True)
+    if home.exists():
+        shutil.rmtree(home)  # left by a crash before its manifest; its files were hashed and linked into ready
+    ready.rename(home)
+    sync_directory(home.parent)
+    sync_directory(home.parent.parent)
+
+
+def _clear(folder: Path, keep: str) -> None:
+    for path in folder.iterdir():
+        if path.name != keep and path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def described(plan: InstallPlan, files: tuple[InstalledFile, ...]) -> Installed:
+    """The model's record. An install with an unverified file has no fingerprint."""
+    return Installed(
+        plan.model_id,
+        plan.directory,
+        tuple(_stat_again(file) for file in files),
+        plan.fingerprint if plan.fingerprint and all(file.verified for file in files) else None,
+        plan.entry_digest,
+        plan.catalog_version,
+        plan.catalog_quant,
+        plan.backend,
+        plan.vision,
+        header_facts(files),
+    )
+
+
+def _stat_again(file: InstalledFile) -> InstalledFile:
+    stat = Path(file.path).lstat()  # a copy has an inode of its own
+    return file._replace(mtime_ns=stat.st_mtime_ns, inode=stat.st_ino)
+
+
+def header_facts(files: Sequence[InstalledFile]) -> dict[str, object]:
+    """What the model's GGUF header says; keys it does not settle are missing. A verified file that is no GGUF has
+    none. Raises TransferFailed for an unverified one: that is somebody's error page, not a model."""
+    from gezel_rules.facts.gguf import read_header
+    from gezel_rules.facts.model import model_facts
+
+    model = next((file for file in files if file.role == "model"), files[0])
+    try:
+        facts = model_facts(read_header(Path(model.path)))
+    except BadInput as error:
+        if not model.verified and model.name.lower().endswith(".gguf"):
+            raise TransferFailed(f"{model.name}: what arrived is no GGUF file ({error})") from None
+        return {}
+    names = {"arch": "model.arch", "quant": "model.file_type", "context_length": "model.trained_window"}
+    return {name: facts[fact] for name, fact in names.items() if fact in facts}

@@ -1,0 +1,135 @@
+"""What stands in the store: list, remove, verify. Reading never writes; a broken directory is one warning."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from gezel_rules.errors import BadInput
+from gezel_rules.store.manifest import read_manifest, write_manifest
+from gezel_rules.store.names import MANIFEST, STAGING
+from gezel_rules.store.wanted import Installed, InstalledFile
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=3)
+
+
+def directories(store: Path) -> Iterator[str]:
+    """Names of the directories that claim to hold a model, sorted. Ours begin with a dot and are left out."""
+    try:
+        with os.scandir(store) as found:
+            names = [item.name for item in found if item.name[:1] != "." and item.is_dir(follow_symlinks=False)]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    yield from sorted(names)
+
+
+def installed(store: Path, warn: Callable[[str], None] = _warn) -> list[Installed]:
+    """Every published model. A directory that is none is skipped with one warning; one whose install never finished
+    is not a model yet and is passed over (``leftovers`` knows it)."""
+    models = []
+    for directory in directories(store):
+        try:
+            models.append(read_manifest(store, directory))
+        except BadInput as error:
+            if (store / directory / MANIFEST).exists() or not _unfinished(store, directory):
+                warn(f"skipped: {error}")
+    return models
+
+
+def _unfinished(store: Path, directory: str) -> bool:
+    return (store / STAGING / directory).is_dir() or not any((store / directory).iterdir())
+
+
+def find_installed(store: Path, model_id: str, warn: Callable[[str], None] = _warn) -> Installed | None:
+    """The published model of an id; ``None`` when there is none."""
+    from gezel_rules.catalog.names import file_name_fault
+
+    if not file_name_fault(model_id) and (store / model_id / MANIFEST).exists():
+        try:
+            model = read_manifest(store, model_id)
+            if model.model_id == model_id:
+                return model
+        except BadInput as error:
+            warn(f"skipped: {error}")
+    return next((model for model in installed(store, lambda _: None) if model.model_id == model_id), None)
+
+
+def _required(store: Path, model_id: str) -> Installed:
+    model = find_installed(store, model_id)
+    if model is None:
+        from gezel_rules.source import did_you_mean
+
+        known = [other.model_id for other in installed(store, lambda _: None)]
+        raise BadInput(f"'{model_id}' is not installed{did_you_mean(model_id, known)}")
+    return model
+
+
+def remove(store: Path, model_id: str) -> int:
+    """Delete a model; bytes given back (files that another model links to stay with it and do not count).
+
+    The directory leaves the shelf in one rename, so a crash shows no half of it. Raises BadInput."""
+    from gezel_rules.store.locks import locked
+
+    model = _required(store, model_id)
+    with locked(store, model.directory):
+        freed = sum(file.size for file in model.files if _links(file.path) == 1)
+        grave = store / STAGING / f"removed-{model.directory}-{os.getpid()}"
+        try:
+            grave.parent.mkdir(exist_ok=True)
+            (store / model.directory).rename(grave)
+        except OSError as error:
+            raise BadInput(f"{store}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        shutil.rmtree(grave, ignore_errors=True)
+        shutil.rmtree(store / STAGING / model.directory, ignore_errors=True)
+    return freed
+
+
+def _links(path: str) -> int:
+    try:
+        return os.lstat(path).st_nlink
+    except OSError:
+        return 0
+
+
+class Verdict(NamedTuple):
+    """One file read again: ``problem`` is empty when it has the recorded digest."""
+
+    file: InstalledFile
+    problem: str
+
+
+def verify(store: Path, model_id: str, moved: Callable[[str, int, int], None] = lambda *_: None) -> list[Verdict]:
+    """Hash every file of a model; stats that changed under unchanged bytes are recorded anew. Raises BadInput.
+
+    ``moved`` is told name, offset and size in bytes."""
+    model = _required(store, model_id)
+    verdicts = [_examine(file, lambda at, file=file: moved(file.name, at, file.size)) for file in model.files]  # type: ignore[misc]
+    fresh = tuple(verdict.file for verdict in verdicts)
+    if fresh != model.files and not any(verdict.problem for verdict in verdicts):
+        try:
+            write_manifest(store, model._replace(files=fresh))
+        except OSError:
+            return verdicts  # a read-only store can still be verified
+    return verdicts
+
+
+def _examine(file: InstalledFile, moved: Callable[[int], None]) -> Verdict:
+    from gezel_rules.errors import TransferFailed
+    from gezel_rules.store.adopt import hash_file
+
+    path = Path(file.path)
+    if path.is_symlink() or not path.is_file():
+        return Verdict(file, "is missing")
+    try:
+        digest, stat = hash_file(path, moved)
+    except (OSError, TransferFailed) as error:
+        return Verdict(file, f"cannot be read ({error})")
+    if digest != file.sha256:
+        return Verdict(file, f"has sha256 {digest}, recorded {file.sha256}")
+    return Verdict(file._replace(mtime_ns=stat.st_mtime_ns, inode=stat.st_ino), "")

@@ -1,0 +1,288 @@
+"""One file over HTTP: resumed only with proof that the bytes belong, verified while it streams, retried with patience.
+
+Every way a server can answer is judged here; ``tests/store/test_faults.py`` has the matrix.
+"""
+
+from __future__ import annotations
+
+import errno
+import random
+import re
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gezel_rules.errors import TransferFailed
+from gezel_rules.store.part import Part
+from gezel_rules.store.progress import Limit, Progress
+from gezel_rules.store.stream import Stream
+from gezel_rules.store.web import (
+    MAX_WAIT_SECONDS,
+    TRANSIENT,
+    Answer,
+    DroppedError,
+    Remote,
+    Web,
+    origin,
+    reader,
+    retry_after,
+)
+
+ATTEMPTS = 6  # in a row without new bytes
+WORTH_BYTES = 64 << 10  # an attempt that brought this much starts the count again
+BACKOFF_SECONDS, BACKOFF_LIMIT = 0.5, 30.0
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
+
+
+class Asked(NamedTuple):
+    """What is to arrive: its name for messages, size in bytes and sha256 where somebody has said them."""
+
+    name: str
+    size: int | None
+    sha256: str | None
+
+
+class Received(NamedTuple):
+    """What arrived: digest and size as received; ``stated`` is the digest the hub claimed, ``commit`` its revision."""
+
+    sha256: str
+    size: int
+    stated: str = ""
+    commit: str = ""
+
+
+class DiskFull(TransferFailed):
+    """No room left: another source would not help. The part is kept."""
+
+
+class Mismatch(TransferFailed):
+    """The whole file arrived and is not what was asked for. ``retry``: the server itself claims the right digest, or
+    the bytes were joined from two runs, so one more try is fair; otherwise it would only cost quota."""
+
+    def __init__(self, message: str, retry: bool) -> None:
+        super().__init__(message)
+        self.retry = retry
+
+
+class AgainError(Exception):
+    """Try again, not sooner than ``wait`` seconds."""
+
+    def __init__(self, why: str, wait: float = 0.0) -> None:
+        super().__init__(why)
+        self.wait = wait
+
+
+class Transfer:
+    """One file from one source. ``source`` identifies it in the part's log (no secrets in it)."""
+
+    def __init__(
+        self,
+        web: Web,
+        remote: Remote,
+        part: Part,
+        asked: Asked,
+        progress: Progress | None = None,
+        limit: Limit | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.web, self.remote, self.part, self.asked = web, remote, part, asked
+        self.progress, self.limit, self.sleep = progress or Progress(), limit or Limit(), sleep
+        self.stated, self.commit, self.resumed = "", "", False
+
+    def run(self) -> Received:
+        """Bring the file. Raises TransferFailed (this source cannot), Mismatch, DiskFull; the part is kept unless its
+        bytes are known to be wrong."""
+        if not self._belongs():
+            self.part.reset()
+        self.resumed = self.part.offset > 0
+        failures = 0
+        while not self._complete():
+            before = self.part.offset
+            try:
+                self._attempt()
+            except (AgainError, DroppedError) as trouble:
+                failures = 1 if self.part.offset - before >= WORTH_BYTES else failures + 1
+                self._wait(trouble, failures)
+        return self._verified()
+
+    def _belongs(self) -> bool:
+        """Whether the part may be continued from this source: same source, or a digest that will prove it."""
+        part, asked = self.part, self.asked
+        if asked.size is not None and part.offset > asked.size:
+            return False
+        same = part.source == self.remote.name and bool(part.etag or part.complete)
+        return part.offset == 0 or same or asked.sha256 is not None
+
+    def _complete(self) -> bool:
+        if self.asked.size is not None:
+            return self.part.offset == self.asked.size and (self.part.offset > 0 or bool(self.part.complete))
+        return bool(self.part.complete)
+
+    def _wait(self, trouble: Exception, failures: int) -> None:
+        if failures >= ATTEMPTS:
+            raise TransferFailed(f"{self.remote.name}: {trouble} ({failures} tries)") from None
+        wait = getattr(trouble, "wait", 0.0)
+        if wait > MAX_WAIT_SECONDS:
+            raise TransferFailed(f"{self.remote.name}: {trouble}; asks to wait {wait:.0f} s") from None
+        pause = min(BACKOFF_LIMIT, BACKOFF_SECONDS * 2 ** (failures - 1)) * random.uniform(0.75, 1.25)  # noqa: S311
+        pause = max(wait, pause)
+        self.progress.note(f"{self.asked.name}: {trouble}; trying again in {pause:.1f} s")
+        self.sleep(pause)
+
+    # --- one request ---------------------------------------------------------------------------------------------
+
+    def _attempt(self) -> None:
+        answer = self.web.ask("GET", self.remote, self._headers())
+        try:
+            self._judge(answer)
+        finally:
+            answer.response.close()
+
+    def _headers(self) -> dict[str, str]:
+        part = self.part
+        if not part.offset:
+            return {}
+        proof = part.source == self.remote.name and _strong(part.etag)
+        return {"Range": f"bytes={part.offset}-", **({"If-Range": part.etag} if proof else {})}
+
+    def _judge(self, answer: Answer) -> None:
+        status, headers = answer.response.status, answer.response.headers
+        self._hear(answer)
+        if status == 206:
+            self._continue(answer)
+        elif status == 200:
+            self._whole(answer)
+        elif status == 416 and self.part.offset:
+            self._past_end(headers)
+        elif status in TRANSIENT:
+            raise AgainError(f"the server answers {status}", retry_after(headers))
+        elif status == 403 and origin(answer.final) != origin(self.remote.url):
+            raise AgainError("the signed address was refused (403)")  # it may have run out: ask for a new one
+        else:
+            raise TransferFailed(f"{self.remote.name}: {meaning(status, bool(self.remote.token))}")
+
+    def _hear(self, answer: Answer) -> None:
+        """What the hub's own hop claims; a claim against the catalog ends it before a byte is paid for."""
+        stated = answer.early.get("x-linked-etag", "").strip('"').lower()
+        self.stated = stated if _SHA256.fullmatch(stated) else ""
+        self.commit = answer.early.get("x-repo-commit", "")[:64]
+        if self.stated and self.asked.sha256 and self.stated != self.asked.sha256:
+            raise TransferFailed(
+                f"{self.remote.name}: not downloaded, the server now has sha256 {self.stated}, "
+                f"wanted {self.asked.sha256}"
+            )
+        size = answer.early.get("x-linked-size", "")
+        if size.isdigit():
+            self._check_total(int(size))
+
+    def _check_total(self, total: int | None) -> None:
+        if total is not None and self.asked.size is not None and total != self.asked.size:
+            raise TransferFailed(f"{self.remote.name}: the file has {total:,} bytes there, wanted {self.asked.size:,}")
+
+    def _continue(self, answer: Answer) -> None:
+        headers, part = answer.response.headers, self.part
+        match = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
+        etag = headers.get("ETag", "")
+        if not match or match[1] is None or int(match[1]) != part.offset:
+            self._restart("the server sent another range than asked for")
+        assert match is not None
+        total = None if match[3] == "*" else int(match[3])
+        if part.source == self.remote.name and part.etag and etag != part.etag:
+            self._restart("the file changed on the server (other ETag)")
+        self._check_total(total)
+        self._pour(answer, int(match[2]) + 1 - part.offset, total, etag)
+
+    def _restart(self, why: str) -> None:
+        self.part.reset()
+        raise AgainError(why + "; from the start")
+
+    def _whole(self, answer: Answer) -> None:
+        """200: the server begins at byte 0. With the same strong ETag the part is kept and its bytes are let pass."""
+        headers, part = answer.response.headers, self.part
+        length = headers.get("Content-Length", "")
+        total = int(length) if length.isdigit() else None
+        self._check_total(total)
+        etag = headers.get("ETag", "")
+        known = _strong(etag) and etag == part.etag and part.source == self.remote.name
+        if part.offset and known and (total is None or total >= part.offset):
+            _discard(reader(answer.response), part.offset, self.limit)
+        elif part.offset:
+            part.reset()
+        self._pour(answer, None if total is None else total - part.offset, total, etag)
+
+    def _past_end(self, headers: Any) -> None:
+        """416: nothing beyond the part. It is whole if the server says so and nothing else speaks against it."""
+        match = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
+        total = int(match[3]) if match and match[3] != "*" else None
+        same = headers.get("ETag", self.part.etag) == self.part.etag
+        if total != self.part.offset or not same or self.asked.size not in (None, total):
+            self._restart("the part is longer than the file on the server (416)")
+        self.part.finish()
+
+    def _pour(self, answer: Answer, count: int | None, total: int | None, etag: str) -> None:
+        response, part = answer.response, self.part
+        if response.headers.get("Content-Encoding", "identity").lower() not in ("identity", ""):
+            raise TransferFailed(f"{self.remote.name}: the server re-encodes the file")
+        total = self.asked.size if total is None else total
+        if total is None and "chunked" not in response.headers.get("Transfer-Encoding", "").lower():
+            raise TransferFailed(f"{self.remote.name}: the server does not say how long the file is")
+        part.comes_from(self.remote.name, etag)
+        self.progress.begin(self.asked.name, total, part.offset)
+        self._stream(response, count if count is not None or total is None else total - part.offset)
+        if total is not None and part.offset < total:
+            raise AgainError(f"connection cut at {part.offset:,} of {total:,} bytes")
+        if count is None and total is not None and reader(response)(memoryview(bytearray(1))):
+            part.reset()
+            raise TransferFailed(f"{self.remote.name}: the server sends more than {total:,} bytes")
+        part.finish()
+
+    def _stream(self, response: Any, count: int | None) -> None:
+        stream = Stream(self.part, lambda at: self.progress.move(self.asked.name, at), self.limit)
+        try:
+            stream.take(reader(response), count)
+        except OSError as error:
+            raise disk_trouble(error, self.part) from None
+        finally:
+            stream.close()
+
+    def _verified(self) -> Received:
+        digest = self.part.complete or self.part.finish()
+        wanted = self.asked.sha256 or self.stated
+        if wanted and digest != wanted:
+            size = self.part.offset
+            self.part.reset()
+            raise Mismatch(
+                f"{self.remote.name}: {self.asked.name} arrived ({size:,} bytes) with sha256 {digest}, wanted {wanted}",
+                retry=self.resumed or self.stated == wanted,
+            )
+        return Received(digest, self.part.offset, self.stated, self.commit)
+
+
+def _strong(etag: str) -> bool:
+    return bool(etag) and not etag.startswith("W/")
+
+
+def _discard(readinto: Callable[[memoryview], int], count: int, limit: Limit) -> None:
+    scratch = memoryview(bytearray(limit.step or 1 << 20))
+    while count and (got := readinto(scratch[: min(count, len(scratch))])):
+        count -= got
+        limit.take(got)
+    if count:
+        raise AgainError("connection cut before the part's own end")
+
+
+def disk_trouble(error: OSError, part: Part) -> TransferFailed:
+    where = f"{part.path.parent}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return DiskFull(f"{where}: no room left after {part.offset:,} bytes of {part.path.stem}; they are kept")
+    return DiskFull(f"{where}: cannot write {part.path.stem} ({(error.strerror or str(error)).lower()})")
+
+
+def meaning(status: int, token: bool) -> str:
+    if status in (401, 403):
+        hint = "the token has no access to it" if token else "it needs HF_TOKEN or an accepted licence"
+        return f"refused ({status}); {hint}"
+    if status in (404, 410):
+        return f"not there ({status})"
+    return f"the server answers {status}"
