@@ -99,7 +99,7 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
     held = main + tuple(c._replace(name=f"mtp {c.name}") for c in (mtp_caches(geo, second) if second else ()))
     states = state_parts(geo, context)
     placed = list(place_weights(geo, second is not None, launch, own))
-    compute = compute_parts(geo, context, main, own)
+    compute = compute_parts(geo, context, launch, own)
     model = _sums((device, w.bytes) for w, device in placed)
     cells = [place_layers(parts, launch, own) for parts in (*(c.parts for c in held), states)]
     stored = _sums(item for part in cells for item in part.items())

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gezel_rules.memory import layers as rules
 from gezel_rules.memory.launch import Tables
 from gezel_rules.memory.layers import HeaderInfo
-from gezel_rules.memory.weights import Weight, all_weights
+from gezel_rules.memory.weights import Weight, all_weights, layer_shapes
 
 
 class Layer(NamedTuple):
@@ -56,6 +56,8 @@ class Geometry:
     experts_used: int
     nextn: int
     weights: tuple[Weight, ...]
+    shapes: tuple[Mapping[str, tuple[int, ...]], ...]
+    kinds: tuple[int, ...]
     header: HeaderInfo
     tables: Tables
     unknown: tuple[str, ...]
@@ -74,6 +76,8 @@ def geometry(header: HeaderInfo, tables: Tables) -> Geometry:
     heads, kv_heads = rules.head_counts(header, blocks)
     head_k, head_v = rules.head_sizes(header, heads)
     layers, window = _layers(header, row, blocks, nextn, heads, kv_heads, head_k, head_v)
+    weights = all_weights(header, row, tables)
+    shapes, kinds = layer_shapes(weights, blocks)
     r, s = rules.state_values(header, row, heads, head_k) if any(x.recurrent for x in layers) else (0, 0)
     return Geometry(
         arch=header.arch,
@@ -92,7 +96,9 @@ def geometry(header: HeaderInfo, tables: Tables) -> Geometry:
         experts=int(get("expert_count", 0)),
         experts_used=max(rules.per_layer(get("expert_used_count", 0), blocks)),
         nextn=nextn,
-        weights=all_weights(header, row, tables),
+        weights=weights,
+        shapes=shapes,
+        kinds=kinds,
         header=header,
         tables=tables,
         unknown=rules.unproven(header, row, tables),

@@ -71,6 +71,11 @@ def overrides(launch: Launch) -> list[tuple[re.Pattern[str], int]]:
     return [(_pattern(text), _device(buffer, launch)) for text, buffer in launch.override_tensor]
 
 
+def override_of(name: str, rules: Iterable[tuple[re.Pattern[str], int]]) -> int | None:
+    """The device an override moves a tensor to, if one matches its name."""
+    return next((device for pattern, device in rules if pattern.search(name)), None)
+
+
 def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
@@ -99,7 +104,7 @@ def place_weights(geo: Geometry, mtp: bool, launch: Launch, own: Owners) -> Iter
     for weight in geo.weights:
         if weight.place >= trunk and not mtp:
             continue
-        device = next((d for p, d in rules if p.search(weight.name)), None) if rules else None
+        device = override_of(weight.name, rules) if rules else None
         if device is None:
             device = HOST if weight.experts and weight.place < expert_layers else _home(weight, own)
         if device == HOST and not weight.twice:

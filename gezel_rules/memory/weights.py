@@ -28,6 +28,7 @@ class Weight(NamedTuple):
     experts: bool
     ffn: bool
     lazy: bool
+    dims: tuple[int, ...]
     twice: bool = True
 
 
@@ -73,6 +74,7 @@ def _weight(tensor: TensorInfo, tables: Tables) -> Weight:
         experts=experts,
         ffn=_FFN.search(name) is not None,
         lazy=bool(row.get("lazy")) and tensor.nbytes > limit,
+        dims=tensor.dims,
     )
 
 
@@ -89,3 +91,17 @@ def _repacks(tensor: TensorInfo, rank: int, tables: Tables) -> bool:
     while len(dims) > 1 and dims[-1] == 1:
         dims = dims[:-1]
     return int(group) > 0 and len(dims) == rank and dims[1] % int(group) == 0
+
+
+def layer_shapes(
+    found: Sequence[Weight], blocks: int
+) -> tuple[tuple[Mapping[str, tuple[int, ...]], ...], tuple[int, ...]]:
+    """Dimensions of every layer's tensors by stem (``attn_q``; a bias keeps its suffix), and a number per layer that
+    is equal for layers of equal shape."""
+    layers: list[dict[str, tuple[int, ...]]] = [{} for _ in range(blocks)]
+    for weight in found:
+        if 0 <= weight.place < blocks and weight.name.startswith("blk."):
+            stem = weight.name.split(".", 2)[2]
+            layers[weight.place][stem.removesuffix(".weight")] = weight.dims
+    kinds: dict[tuple[tuple[str, tuple[int, ...]], ...], int] = {}
+    return tuple(layers), tuple(kinds.setdefault(tuple(sorted(x.items())), len(kinds)) for x in layers)

@@ -1,0 +1,192 @@
+"""What one layer does to activations, read off the tensors it has: attention, feed-forward, experts.
+
+Every block follows the order in which the engine's graph builders (``llama-graph.cpp``, ``models/*.cpp``) create their
+tensors; sizes come from the dimensions of the weights, so an architecture nobody has described is priced by its tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from gezel_rules.memory.graph import Graph
+
+FLOAT = 4  # bytes
+Shapes = Mapping[str, tuple[int, ...]]
+"""Tensor dimensions of one layer (fastest first) by name without block and suffix."""
+
+
+class Pass(NamedTuple):
+    """One batch through one layer. ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0
+    when flash attention keeps the scores out of memory; ``mask``: the mask's node; ``used``: experts per token;
+    ``head``: values per key head; ``attend``/``feed``/``expert``: devices of the three parts (-1 = host)."""
+
+    graph: Graph
+    shapes: Shapes
+    row: Mapping[str, Any]
+    rows: int
+    sequences: int
+    cells: int
+    mask: int
+    used: int
+    heads: int
+    head_k: int
+    head_v: int
+    caches: bool
+    state: int
+    attend: int
+    feed: int
+    expert: int
+
+    def width(self, stem: str) -> int:
+        """Values per token that this matrix gives: its second dimension, times the third of a stack of heads."""
+        dims = self.shapes[stem]
+        return dims[1] if len(dims) > 1 else dims[0]
+
+    def multiply(self, stem: str, source: int) -> int:
+        """One matrix applied to every token, its bias added in place."""
+        out = self.graph.op(self.width(stem) * self.rows * FLOAT, source)
+        return self.graph.inplace(out) if f"{stem}.bias" in self.shapes else out
+
+    def wide(self, values: int, *sources: int) -> int:
+        """A fresh tensor of so many values per token."""
+        return self.graph.op(values * self.rows * FLOAT, *sources)
+
+
+def norm(at: Pass, stem: str, source: int) -> int:
+    """A norm and its weight: one fresh tensor while the source is still needed, else in place. Absent: the source."""
+    if stem not in at.shapes:
+        return source
+    graph = at.graph
+    return graph.inplace(graph.inplace(source))
+
+
+def attention(at: Pass, source: int) -> int:
+    """Self-attention of a layer, its output projection included."""
+    at.graph.device = at.attend
+    if "attn_kv_a_mqa" in at.shapes:
+        return _latent(at, source)
+    query, key, value, gate = _projections(at, source)
+    for cached in (key, value):
+        if cached is not None:
+            at.graph.read(cached)
+    width = at.heads * at.head_v
+    scored = _scores(at, query, width)
+    if gate is not None:  # the query projection carries a gate: half of it opens the output
+        opened = at.graph.inplace(at.wide(width, gate))
+        scored = at.graph.op(at.graph.nodes[scored].size, scored, opened, reuse=(scored,))
+    return scored
+
+
+def project(at: Pass, scored: int) -> int:
+    """The output projection of an attention, and the norm some architectures put after it."""
+    at.graph.device = at.attend
+    stem = "attn_output" if "attn_output" in at.shapes else "attn_out"
+    return at.multiply(stem, scored) if stem in at.shapes else scored
+
+
+def _projections(at: Pass, source: int) -> tuple[int, int | None, int | None, int | None]:
+    """Query, key, value and, where the query matrix is twice as wide as its heads, the gate it carries."""
+    graph = at.graph
+    if "attn_qkv" in at.shapes:
+        joined = at.multiply("attn_qkv", source)
+        q = at.wide(at.heads * at.head_k, joined)
+        kv = (at.width("attn_qkv") - at.heads * at.head_k) * at.head_k // (at.head_k + at.head_v or 1)
+        key = at.wide(kv, joined)
+        return q, key, joined, None
+    full = at.multiply("attn_q", source)
+    gated = at.width("attn_q") == 2 * at.heads * at.head_k and "attn_q_norm" in at.shapes
+    query = at.wide(at.heads * at.head_k, full) if gated else full
+    if "attn_k" not in at.shapes:
+        return query, None, None, full if gated else None
+    value_first = not at.row.get("key_first")
+    value = at.multiply("attn_v", source) if value_first and "attn_v" in at.shapes else None
+    key = at.multiply("attn_k", source)
+    if value is None:  # some layers cache the key as value too
+        value = at.multiply("attn_v", source) if "attn_v" in at.shapes else at.wide(at.width("attn_k"), key)
+    del graph
+    return query, key, value, full if gated else None
+
+
+def _scores(at: Pass, query: int, width: int) -> int:
+    """Attention itself: one fused tensor with flash attention; else scores for every cell, head and token."""
+    if not at.cells:
+        return at.wide(width, query, at.mask)
+    scores = at.graph.op(at.cells * at.heads * at.rows * FLOAT, query)
+    weights = at.graph.op(at.graph.nodes[scores].size, scores, at.mask, reuse=(scores,))
+    return at.wide(width, at.wide(width, weights))
+
+
+def _latent(at: Pass, source: int) -> int:
+    """Multi-head latent attention: queries absorbed into the latent space, one K row for all heads."""
+    if "attn_q_a" in at.shapes:
+        query = at.multiply("attn_q_b", norm(at, "attn_q_a_norm", at.multiply("attn_q_a", source)))
+    else:
+        query = at.multiply("attn_q", source)
+    latent = at.shapes["attn_kv_a_norm"][0]
+    rope = at.width("attn_kv_a_mqa") - latent
+    absorbed = at.wide(latent * at.heads, query)
+    rotated = at.wide(rope * at.heads, query)
+    joined = at.wide((latent + rope) * at.heads, absorbed, rotated)
+    compressed = at.multiply("attn_kv_a_mqa", source)
+    normed = at.wide(latent, compressed)
+    turned = at.wide(rope, compressed)
+    at.graph.read(at.wide(latent + rope, normed, turned))
+    scored = _scores(at, joined, latent * at.heads)
+    value = at.shapes["attn_v_b"][1] if "attn_v_b" in at.shapes else at.head_v
+    return at.wide(value * at.heads, at.wide(value * at.heads, scored))
+
+
+def feed_forward(at: Pass, source: int, suffix: str = "") -> int:
+    """A dense feed-forward block: gate and up side by side, their product, down; or up alone."""
+    at.graph.device = at.feed
+    up, gate, down = f"ffn_up{suffix}", f"ffn_gate{suffix}", f"ffn_down{suffix}"
+    inner = at.shapes[down][0]
+    if gate in at.shapes:
+        opened = at.multiply(gate, source)
+        raised = at.multiply(up, source)
+        return at.multiply(down, at.wide(inner, opened, raised))
+    raised = at.multiply(up, source)
+    acted = at.graph.inplace(raised) if at.width(up) == inner else at.wide(inner, raised)
+    return at.multiply(down, acted)
+
+
+def experts(at: Pass, routed: int, source: int) -> int:
+    """Mixture of experts: route, run the chosen ones side by side, weigh, add up (``build_moe_ffn``)."""
+    graph = at.graph
+    graph.device = at.feed
+    logits = at.multiply("ffn_gate_inp", routed)
+    count = at.width("ffn_gate_inp")
+    biased = graph.op(graph.nodes[logits].size, logits) if "exp_probs_b.bias" in at.shapes else logits
+    chosen = at.wide(count, biased)
+    weights = at.wide(at.used, logits, chosen)
+    graph.device = at.expert
+    if at.row.get("experts_weigh_input"):
+        source = graph.inplace(at.wide(at.shapes["ffn_gate_exps"][0], source, weights))
+    out = _stacked(at, source, chosen)
+    if not at.row.get("experts_weigh_input"):
+        out = graph.op(graph.nodes[out].size, out, weights, reuse=(out,))
+    width = at.shapes["ffn_down_exps"][1]
+    total = at.wide(width, out, out) if at.used > 1 else at.wide(width, out)
+    for _ in range(at.used - 2):
+        total = graph.op(graph.nodes[total].size, total, out, reuse=(total,))
+    return total
+
+
+def _stacked(at: Pass, source: int, chosen: int) -> int:
+    """The chosen experts' matrices over every token: ``used`` rows per token."""
+    inner = at.shapes["ffn_down_exps"][0]
+    if "ffn_gate_up_exps" in at.shapes:
+        both = at.wide(2 * inner * at.used, source, chosen)
+        acted = at.wide(inner * at.used, both, both)
+    elif "ffn_gate_exps" in at.shapes:
+        opened = _biased(at, "ffn_gate_exps", at.wide(inner * at.used, source, chosen))
+        raised = _biased(at, "ffn_up_exps", at.wide(inner * at.used, source, chosen))
+        acted = at.wide(inner * at.used, opened, raised)
+    else:
+        acted = at.graph.inplace(at.wide(inner * at.used, source, chosen))
+    return _biased(at, "ffn_down_exps", at.wide(at.shapes["ffn_down_exps"][1] * at.used, acted, chosen))
+
+
+def _biased(at: Pass, stem: str, source: int) -> int:
+    return at.graph.inplace(source) if f"{stem}.bias" in at.shapes else source
