@@ -12,10 +12,18 @@ from gezel_rules.source import did_you_mean
 
 
 class Scope(NamedTuple):
-    """What an expression may name: facts, decisions and tables by their dotted name, and functions."""
+    """What an expression may name: facts, decisions and tables by their dotted name, and functions.
+
+    ``present`` are optional values (as written) that are known to be set where the expression stands.
+    """
 
     names: Mapping[str, Type]
     functions: Mapping[str, Function]
+    present: frozenset[str] = frozenset()
+
+    def given(self, present: frozenset[str]) -> Scope:
+        """The same scope where these values are set too."""
+        return self._replace(present=self.present | present) if present else self
 
 
 class Checked(NamedTuple):
@@ -31,8 +39,36 @@ def check(text: str, scope: Scope) -> Checked:
     return Checked(tree, _typed(tree, scope))
 
 
+def set_when(tree: ast.expr, holds: bool) -> frozenset[str]:
+    """The values, as written, that cannot be none when the condition holds (or, with ``holds`` false, fails)."""
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+        return set_when(tree.operand, not holds)
+    if isinstance(tree, ast.BoolOp):
+        sets = [set_when(operand, holds) for operand in tree.values]
+        sure = isinstance(tree.op, ast.And) is holds  # every operand decided alike
+        return frozenset().union(*sets) if sure else frozenset.intersection(*sets)
+    if isinstance(tree, ast.Compare):
+        return _set_by_comparison(tree, holds)
+    return frozenset()
+
+
+def _set_by_comparison(node: ast.Compare, holds: bool) -> frozenset[str]:
+    op, right = node.ops[0], node.comparators[0]
+    against_none = isinstance(right, ast.Constant) and right.value is None
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        sure = isinstance(op, ast.IsNot) is holds
+    elif isinstance(op, (ast.Eq, ast.NotEq)) and isinstance(right, ast.Constant) and not against_none:
+        sure = isinstance(op, ast.Eq) is holds
+    else:
+        sure = False
+    return frozenset((ast.unparse(node.left),)) if sure else frozenset()
+
+
 def _typed(node: ast.expr, scope: Scope) -> Type:
-    return _RULES[type(node)](node, scope)  # type: ignore[no-any-return, operator]
+    type_: Type = _RULES[type(node)](node, scope)  # type: ignore[operator]
+    if type_.optional and scope.present and ast.unparse(node) in scope.present:
+        return type_._replace(optional=False)
+    return type_
 
 
 def _name(node: ast.Name, scope: Scope) -> Type:
@@ -62,6 +98,7 @@ def _require_flag(node: ast.expr, scope: Scope) -> None:
 def _boolop(node: ast.BoolOp, scope: Scope) -> Type:
     for operand in node.values:
         _require_flag(operand, scope)
+        scope = scope.given(set_when(operand, isinstance(node.op, ast.And)))
     return FLAG
 
 
@@ -141,7 +178,8 @@ def _require_known_word(node: ast.expr, against: Type) -> None:
 
 def _ifexp(node: ast.IfExp, scope: Scope) -> Type:
     _require_flag(node.test, scope)
-    joined = join(_typed(node.body, scope), _typed(node.orelse, scope))
+    body = _typed(node.body, scope.given(set_when(node.test, True)))
+    joined = join(body, _typed(node.orelse, scope.given(set_when(node.test, False))))
     if joined is None:
         raise ExpressionError("both outcomes must have one type", *place(node))
     return joined

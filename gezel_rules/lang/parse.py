@@ -9,6 +9,7 @@ from gezel_rules.source import did_you_mean
 
 MAX_LENGTH = 2000  # characters; a rule longer than this is not read aloud by anybody
 
+_WORDS = {"true": True, "false": False, "none": None}  # beside Python's own spellings, as people write them
 _ALLOWED = (
     ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE,
     ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Is, ast.IsNot, ast.Name, ast.Attribute, ast.Constant, ast.List, ast.Load,
@@ -43,6 +44,7 @@ def parse(text: str) -> ast.expr:
         raise ExpressionError("not an expression", 0, len(text)) from None
     if lead or not flat.isascii():
         _to_characters(tree, flat.strip(), lead)
+    tree = _Words().visit(tree)
     for node in ast.walk(tree):
         _require_allowed(node, text)
     return tree
@@ -55,6 +57,15 @@ def _to_characters(tree: ast.expr, text: str, lead: int) -> None:
         if isinstance(node, ast.expr):
             node.col_offset = lead + len(encoded[: node.col_offset].decode(errors="ignore"))
             node.end_col_offset = lead + len(encoded[: node.end_col_offset].decode(errors="ignore"))
+
+
+class _Words(ast.NodeTransformer):
+    """``true``, ``false`` and ``none`` are constants."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in _WORDS:
+            return node
+        return ast.copy_location(ast.Constant(_WORDS[node.id]), node)
 
 
 def place(node: ast.AST) -> tuple[int, int]:

@@ -10,7 +10,8 @@ class Type(NamedTuple):
     """``kind`` is flag, integer, number, text, none, list, record, table or any.
 
     ``unit`` is how people read it (bytes, tokens, seconds, percent); ``optional`` says it may be ``None``;
-    ``choices`` are the words a text may be; ``item`` is what a list or table holds; ``fields`` a record's columns.
+    ``choices`` are the words a text may be; ``item`` is what a list or table holds; ``fields`` a record's columns;
+    ``rows_of`` names a table whose rows are the choices, for whoever knows the tables.
     """
 
     kind: str
@@ -19,6 +20,7 @@ class Type(NamedTuple):
     choices: frozenset[str] | None = None
     item: Type | None = None
     fields: Mapping[str, Type] | None = None
+    rows_of: str = ""
 
     def __str__(self) -> str:
         name = {"list": f"list of {self.item}", "flag": "true or false", "integer": "whole number"}.get(

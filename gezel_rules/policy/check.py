@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
-from typing import Any
 
 from gezel_rules.errors import Problem
-from gezel_rules.lang.check import Checked, Scope, check
+from gezel_rules.lang.check import Checked, Scope, check, set_when
 from gezel_rules.lang.parse import ExpressionError, dotted, parse, reads
 from gezel_rules.lang.types import ANY, TEXT, Function, Type, join, table_type, type_of
-from gezel_rules.policy.load import Draft, Drafts
+from gezel_rules.policy.load import Draft, Drafts, Place
 from gezel_rules.policy.model import CANDIDATE, Decision, Part, Rule
 from gezel_rules.source import Node
 
@@ -19,7 +19,11 @@ _FAILED = Type("any", optional=True)
 
 def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[str, Function]) -> dict[str, Decision]:
     """Type every decision in dependency order; problems go to ``drafts.problems``. Returns the checked decisions."""
-    names: dict[str, Type] = dict(facts)
+    names = {name: _with_rows(name, type_, drafts) for name, type_ in facts.items()}
+    functions = {
+        name: function._replace(params=tuple(_with_rows(name, param, drafts) for param in function.params))
+        for name, function in functions.items()
+    }
     for name, (rows, node) in drafts.tables.items():
         if name in names:
             drafts.problems.append((node.key or node).problem(f"'{name}' is a fact; a table needs another name"))
@@ -30,6 +34,16 @@ def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[s
         names[name] = type_
         checked[name] = decision._replace(unit=decision.unit or type_.unit)
     return checked
+
+
+def _with_rows(name: str, type_: Type, drafts: Drafts) -> Type:
+    """A fact whose words are the rows of a table gets them from the set it is judged by."""
+    if not type_.rows_of:
+        return type_
+    if type_.rows_of not in drafts.tables:
+        drafts.problems.append(Problem(f"no table '{type_.rows_of}' (its rows are the values of '{name}')"))
+        return type_
+    return type_._replace(choices=frozenset(map(str, drafts.tables[type_.rows_of][0])))
 
 
 def _order(drafts: Drafts, names: Mapping[str, Type]) -> list[str]:
@@ -75,9 +89,7 @@ def _mentioned(draft: Draft, decisions: Mapping[str, Draft]) -> list[str]:
     return list(found)
 
 
-def _paths(tree: Any) -> list[str]:
-    import ast
-
+def _paths(tree: ast.AST) -> list[str]:
     return [path for node in ast.walk(tree) if (path := dotted(node)) is not None]
 
 
@@ -104,51 +116,63 @@ class _Checker:
     def run(self) -> tuple[Decision, Type]:
         decision = self.draft.decision
         candidates = self._candidates() if decision.over else None
-        rules = tuple(self._rule(rule, index) for index, rule in enumerate(decision.rules))
+        outer, rules, results = self.scope, [], []
+        for rule, place in zip(decision.rules, self.draft.places, strict=True):
+            checked, result = self._rule(rule, place, searching=candidates is not None)
+            rules.append(checked)
+            results.append(result)
+        self.scope = outer
         self._require_reachable(decision)
-        result = self._result(candidates)
         read = tuple(name for name in self.reads if name != CANDIDATE)
-        return decision._replace(rules=rules, reads=read), result
+        type_ = candidates._replace(optional=True) if candidates is not None else self._result(results)
+        return decision._replace(rules=tuple(rules), reads=read), type_
 
-    def _typed(self, text: str, node: Node, at: int = 0) -> Type:
+    def _typed(self, text: str, node: Node, scope: Scope, at: int = 0) -> Checked:
         try:
-            checked: Checked = check(text, self.scope)
-        except ExpressionError as complaint:
-            self.problems.append(node.problem_within(complaint.message, at + complaint.offset, complaint.width))
-            return _FAILED
+            checked = check(text, scope)
+        except ExpressionError as error:
+            self.problems.append(node.problem_within(error.message, at + error.offset, error.width))
+            return Checked(ast.Constant(None), _FAILED)
         self.reads.update(dict.fromkeys(reads(checked.tree)))
-        return checked.type
+        return checked
 
     def _candidates(self) -> Type:
         decision, node = self.draft.decision, self.draft.over
         assert decision.over and node
-        over = self._typed(decision.over, node)
+        over = self._typed(decision.over, node, self.scope).type
         if over.kind not in ("table", "list", "any"):
             self.problems.append(node.problem(f"'over' needs a table or a list, not {over}"))
         row = over.item or ANY
         named = {**(row.fields or {}), "name": TEXT._replace(choices=over.choices)}
         record = Type("record", fields=named) if over.kind == "table" else row
-        self.scope = Scope({**self.scope.names, CANDIDATE: record}, self.scope.functions)
+        self.scope = self.scope._replace(names={**self.scope.names, CANDIDATE: record})
         return TEXT._replace(choices=over.choices) if over.kind == "table" else row
 
-    def _rule(self, rule: Rule, index: int) -> Rule:
-        place = self.draft.places[index]
+    def _rule(self, rule: Rule, place: Place, searching: bool) -> tuple[Rule, Type]:
+        """Check one rule; what its 'when' rules out is known to the rest of it, and to the rules below it."""
+        scope = self.scope
         if rule.when is not None and place.when is not None:
-            when = self._typed(rule.when, place.when)
+            tree, when = self._typed(rule.when, place.when, scope)
             if when.kind not in ("flag", "any") or (when.optional and when is not _FAILED):
                 self.problems.append(place.when.problem(f"'when' must be true or false, not {when}"))
-        if place.because is None:
-            return rule
-        return rule._replace(because=self._because(rule, place.because))
+            scope = scope.given(set_when(tree, True))
+            if self.draft.decision.hit in ("first", "search"):
+                self.scope = self.scope.given(set_when(tree, False))
+        if searching:
+            result = _FAILED
+            self._require_verdict(rule, place.then)
+        else:
+            result = self._typed(rule.then, place.then, scope).type
+        return (rule._replace(because=self._because(rule, place.because, scope)) if place.because else rule), result
 
-    def _because(self, rule: Rule, node: Node) -> tuple[Part, ...]:
+    def _because(self, rule: Rule, node: Node, scope: Scope) -> tuple[Part, ...]:
         parts: list[Part] = []
         for part in rule.because:
             if isinstance(part, str):
                 parts.append(part)
                 continue
             at = max(0, str(node.value).find("{" + part[0]) + 1)
-            parts.append((part[0], self._typed(part[0], node, at).unit))
+            parts.append((part[0], self._typed(part[0], node, scope, at).type.unit))
         return tuple(parts)
 
     def _require_reachable(self, decision: Decision) -> None:
@@ -163,24 +187,18 @@ class _Checker:
                 self.problems.append(node.problem(f"rule '{rule.id}' is never reached: '{blocker}' before it {why}"))
             seen.setdefault(None if rule.when in (None, "True") else rule.when, rule.id)
 
-    def _result(self, candidates: Type | None) -> Type:
+    def _result(self, results: list[Type]) -> Type:
         decision = self.draft.decision
         result: Type | None = None
-        for rule, place in zip(decision.rules, self.draft.places, strict=True):
-            if candidates is not None:
-                self._require_verdict(rule, place.then)
-                continue
-            then = self._typed(rule.then, place.then)
-            joined = then if result is None else join(result, then)
+        for type_, place in zip(results, self.draft.places, strict=True):
+            joined = type_ if result is None else join(result, type_)
             if joined is None:
-                self.problems.append(place.then.problem(f"is {then}, but the rules above give {result}"))
+                self.problems.append(place.then.problem(f"is {type_}, but the rules above give {result}"))
                 return _FAILED
             result = joined
-        if candidates is not None:
-            return candidates._replace(optional=True)
-        if decision.hit == "collect":
-            return Type("list", item=result or ANY)
         result = result or ANY
+        if decision.hit == "collect":
+            return Type("list", item=result)
         always = bool(decision.rules) and decision.rules[-1].when in (None, "True")
         unit = decision.unit or result.unit
         return result._replace(unit=unit, optional=result.optional or not always)

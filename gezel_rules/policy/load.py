@@ -18,6 +18,8 @@ from gezel_rules.source import Node, did_you_mean, load_yaml
 SECTIONS = {"tables": MAP, "decisions": MAP, "note": TEXT}
 SCALAR = f"{TEXT}|{INTEGER}|{NUMBER}|{FLAG}|nothing"
 LEVELS = ("environment", "operator", "machine", "catalog", "gguf", "policy")
+WHATEVER = "*"
+"""The ``flag`` of a decision whose value is a list of arguments passed as they are."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*")
 _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -148,6 +150,10 @@ def _read_decision(name: str, node: Node, file: PolicyFile, drafts: Drafts) -> N
         problems.append(node.problem(f"decision '{name}' needs either 'rules' or a single 'then'", 1))
         return
     rules, places = _read_rules(name, node, got, problems)
+    if "flag" in got:
+        stand_downs = _stand_downs(got["flag"])
+        rules = [rule for rule, _ in stand_downs] + rules
+        places = [place for _, place in stand_downs] + places
     decision = Decision(
         name, _text(got, "says"), hit, _text(got, "over") or None, _text(got, "flag") or None, _text(got, "unit"),
         tuple(rules), file.policy, file.file, (node.key or node).line,
@@ -177,6 +183,24 @@ def _read_rules(
         rules.append(pair[0])
         places.append(pair[1])
     return rules, places
+
+
+def _stand_downs(flag: Node) -> list[tuple[Rule, Place]]:
+    """The two rules every flag has without their being written: not for a build that does not know it, and not
+    where the operator passes it. The flag ``*`` stands for arguments that are passed as they are."""
+    if flag.value == WHATEVER:
+        return []
+    option = repr(str(flag.value))
+    return [
+        (_stand_down("unknown-to-this-build", f"{option} not in engine.flags", flag, " is not in this build's --help"),
+         Place(flag, flag, None)),
+        (_stand_down("operator-passes-it", f"{option} in launch.arguments", flag, " is among the operator's arguments"),
+         Place(flag, flag, None)),
+    ]  # fmt: skip
+
+
+def _stand_down(rule_id: str, when: str, flag: Node, why: str) -> Rule:
+    return Rule(rule_id, when, "None", (f"{flag.value}{why}",), "", None, flag.line)
 
 
 def _short_id(node: Node, conditional: bool) -> Node:

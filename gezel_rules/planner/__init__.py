@@ -1,0 +1,1 @@
+"""Decisions → plan: facts are gathered, memory arithmetic is lent to the policies, argv is put together."""
