@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from gezel_rules.catalog.names import file_name_fault
 from gezel_rules.catalog.records import ModelFile, Part, Source
 from gezel_rules.catalog.sources import for_shard, place, read_sources
@@ -79,9 +77,23 @@ def _repeated(node: Node, problems: list[Problem]) -> bool:
         if (role := file.value.get("role")) is not None:
             _note(roles, str(role.value), role, f"a second file of role {role.value}", problems)
         for name in _names(file):
-            key = unicodedata.normalize("NFC", str(name.value)).casefold()
-            _note(taken, key, name, f"a second file named {name.value!a} (upper and lower case are one)", problems)
+            _note(
+                taken,
+                _folded(str(name.value)),
+                name,
+                f"a second file named {name.value!a} (upper and lower case are one)",
+                problems,
+            )
     return len(problems) > before
+
+
+def _folded(name: str) -> str:
+    """What the name becomes on a file system that ignores case and normal form."""
+    if name.isascii():
+        return name.lower()
+    from unicodedata import normalize
+
+    return normalize("NFC", normalize("NFC", name).casefold())
 
 
 def _note(seen: dict[str, Node], key: str, node: Node, what: str, problems: list[Problem]) -> None:

@@ -10,11 +10,10 @@ import re
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
-_MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _FORBIDDEN = frozenset('<>:"|?*')  # by Windows; ':' also names a drive or a stream
-_DEVICES = frozenset({"con", "prn", "aux", "nul", "conin$", "conout$"})
-_PORT = re.compile(r"(com|lpt)[0-9¹²³]")
+_PORTS = frozenset(port + digit for port in ("com", "lpt") for digit in "0123456789¹²³")
+_DEVICES = frozenset({"con", "prn", "aux", "nul", "conin$", "conout$"}) | _PORTS
 _OURS = frozenset({"manifest.json"})
 _LONGEST = 200  # bytes; file systems take 255, and a suffix is added while a file is fetched
 
@@ -40,7 +39,7 @@ def file_name_fault(name: str) -> str:
 
 def _taken(name: str) -> str:
     stem = name.partition(".")[0].rstrip(" ")
-    if stem in _DEVICES or _PORT.fullmatch(stem):
+    if stem in _DEVICES:
         return "is a device's name on Windows"
     return "is a name the model store uses itself" if name in _OURS else ""
 
@@ -78,7 +77,7 @@ def distribution_fault(name: str) -> str:
 def resource_fault(resource: str) -> str:
     """For ``module/path`` inside an installed package."""
     module, slash, path = resource.partition("/")
-    if not slash or not _MODULE.fullmatch(module):
+    if not slash or not module.isidentifier() or not module.isascii():
         return "must be module/path of a file inside an installed package"
     return relative_path_fault(path)
 

@@ -18,7 +18,7 @@ from gezel_rules.source import Node, did_you_mean, load_yaml
 
 LEVEL = "probe"  # a description stands where the probe would: it beats and is beaten by the same levels
 SYSTEMS = ("linux", "macos", "windows")
-DEVICE_KINDS = ("discrete", "integrated", "unified", "rpc")
+DEVICE_KINDS = ("discrete", "integrated", "unified", "rpc", "software")
 _SIZE = re.compile(r"(\d{1,12})(?:\.(\d{1,9}))? ?([kKMGT]?i?B)")
 _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -33,7 +33,8 @@ def bytes_of(text: str) -> int | None:
     if match is None or match[3] not in _UNITS:
         return None
     unit, decimals = _UNITS[match[3]], match[2] or "0"
-    return int(match[1]) * unit + int(decimals) * unit // 10 ** len(decimals)
+    size: int = int(match[1]) * unit + int(decimals) * unit // 10 ** len(decimals)
+    return size
 
 
 def load_host(path: Path, backends: Collection[str] | None = None) -> dict[str, Fact]:

@@ -1,0 +1,181 @@
+"""What a person may write for MODEL, read without touching a network.
+
+    qwen3-8b                            a catalog id
+    ./my.gguf  C:\\models\\my.gguf         a file: it exists, ends in .gguf, or has a separator and is no user/repo
+    user/repo  user/repo:q8_0           a hub repository and a quant (case does not matter; Q4_K_M unless given)
+    hf://user/repo[@revision][:quant]   the same, whatever lies on the disk
+    hf://user/repo[@revision]/file.gguf one file of it
+    file:///models/my.gguf              a file
+    https://host/path/my.gguf           a file on a web server
+
+Where two readings are possible, a catalog id comes before a file of that name (``./name`` means the file), and a file
+that exists before a repository of that name (``hf://`` means the repository).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from gezel_rules.catalog import names
+from gezel_rules.errors import BadInput
+
+DEFAULT_QUANT = "Q4_K_M"
+_LONGEST = 4096  # characters; no system has longer paths
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
+_HUB = re.compile(
+    r"(?P<repo>[^/:@]+/[^/:@]+)(?:@(?P<revision>[^/:@]+))?(?::(?P<quant>[^/]*)|/(?P<file>.*))?", re.DOTALL
+)
+_SHORT = re.compile(r"(?P<repo>[^/:]+/[^/:]+)(?::(?P<quant>[^/]*))?", re.DOTALL)
+_QUANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_MARKED = re.compile(r"\.{0,2}[\\/]|[A-Za-z]:[\\/]")  # an absolute path, or one that starts in this directory or above
+_SUFFIX = ".gguf"
+
+
+class Reference(NamedTuple):
+    """A MODEL argument, understood. ``str()`` gives its canonical form, which reads back as the same reference."""
+
+    kind: str
+    """``catalog``, ``file``, ``hub`` or ``url``."""
+    name: str
+    """The id, the path as written (``~`` expanded), ``user/repo``, or the URL."""
+    quant: str = ""
+    """Hub only, in upper case; empty when ``file`` is given."""
+    file: str = ""
+    """Hub only: the file's path in the repository; empty when the quant decides."""
+    revision: str = ""
+    """Hub only: commit, tag or branch; empty for the default."""
+
+    def __str__(self) -> str:
+        if self.kind == "hub":
+            at = f"@{self.revision}" if self.revision else ""
+            return f"hf://{self.name}{at}" + (f"/{self.file}" if self.file else f":{self.quant}")
+        plain = self.kind == "file" and not _MARKED.match(self.name)
+        return f"./{self.name}" if plain else self.name
+
+
+def parse_reference(text: str, known: Callable[[str], bool] = lambda _: False) -> Reference:
+    """Understand a MODEL argument. ``known`` says whether an id is in the catalog; the disk is asked only whether a
+    path exists. Raises BadInput, in one line, for what can be none of these."""
+    if not text or len(text) > _LONGEST or not text.isprintable():
+        raise BadInput(f"not a model: {_shown(text)} (a catalog id, a GGUF file, user/repo[:quant] or a URL)")
+    if match := _SCHEME.fullmatch(text):
+        return _with_scheme(match[1].lower(), match[2], text)
+    if known(text):
+        return Reference("catalog", text)
+    if _is_path(text) or os.path.exists(text):  # noqa: PTH110 (never raises, unlike Path.exists)
+        return _file(text)
+    if "/" in text:
+        return _short(text)
+    if fault := names.id_fault(text):
+        hint = f"; did you mean '{text.lower()}'?" if known(text.lower()) else f": a catalog id {fault}"
+        raise BadInput(f"not a model: {_shown(text)}{hint}")
+    return Reference("catalog", text)
+
+
+def _is_path(text: str) -> bool:
+    """Cannot be meant as anything but a file, whether it exists or not."""
+    marked = _MARKED.match(text) or text[0] == "~" or text in (".", "..") or "\\" in text
+    return bool(marked) or text.lower().endswith(_SUFFIX) or text.count("/") > 1
+
+
+def _file(path: str) -> Reference:
+    """A path as written; one that looks like an option gets a ``./``, since it ends up in an argv."""
+    name = os.path.expanduser(path)  # noqa: PTH111 (leaves an unknown ~user alone)
+    return Reference("file", f"./{name}" if name.startswith("-") else name)
+
+
+def _short(text: str) -> Reference:
+    match = _SHORT.fullmatch(text)
+    if match is None or names.repo_fault(match["repo"]):
+        raise BadInput(f"not a model: {_shown(text)} is neither a file nor user/repo[:quant]")
+    return Reference("hub", match["repo"], _quant(match["quant"], text))
+
+
+def _with_scheme(scheme: str, rest: str, text: str) -> Reference:
+    if scheme == "hf":
+        return _hub(rest, text)
+    if scheme == "file":
+        return _file_url(text)
+    if scheme in ("http", "https"):
+        return _url(text)
+    raise BadInput(f"not a model: {_shown(text)}: unknown scheme '{scheme}' (hf, file, http and https are known)")
+
+
+def _hub(rest: str, text: str) -> Reference:
+    match = _HUB.fullmatch(rest)
+    if match is None or names.repo_fault(match["repo"]):
+        raise BadInput(f"not a model: {_shown(text)} must be hf://user/repo, with :quant or /file if need be")
+    revision, file = match["revision"] or "", match["file"] or ""
+    if revision and (fault := names.revision_fault(revision)):
+        raise BadInput(f"not a model: {_shown(text)}: the revision {fault}")
+    if match["file"] is None:
+        return Reference("hub", match["repo"], _quant(match["quant"], text), revision=revision)
+    if fault := names.relative_path_fault(file) or _no_gguf(file):
+        raise BadInput(f"not a model: {_shown(text)}: the file {fault}")
+    return Reference("hub", match["repo"], file=file, revision=revision)
+
+
+def _quant(quant: str | None, text: str) -> str:
+    if quant is None:
+        return DEFAULT_QUANT
+    if not _QUANT.fullmatch(quant):
+        raise BadInput(f"not a model: {_shown(text)}: after ':' comes a quant such as {DEFAULT_QUANT}")
+    return quant.upper()
+
+
+def _no_gguf(file: str) -> str:
+    return "" if file.lower().endswith(_SUFFIX) else f"must end in {_SUFFIX}"
+
+
+def _file_url(text: str) -> Reference:
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise BadInput(f"not a model: {_shown(text)} is not a valid URL") from None
+    path = unquote(parts.path)
+    if parts.netloc not in ("", "localhost") or parts.query or parts.fragment or not path.startswith("/"):
+        raise BadInput(f"not a model: {_shown(text)} must be file:// and an absolute path, percent-encoded")
+    if not path.isprintable():
+        raise BadInput(f"not a model: {_shown(text)} has control or invisible characters")
+    return Reference("file", path[1:] if _DRIVE.match(path[1:]) else path)
+
+
+def _url(text: str) -> Reference:
+    if fault := names.url_fault(text):
+        raise BadInput(f"not a model: {_without_secrets(text)} {fault}")
+    name = _last_step(text)
+    if fault := names.file_name_fault(name) or _no_gguf(name):
+        raise BadInput(f"not a model: {_without_secrets(text)}: the file's name {name!a:.100} {fault}")
+    return Reference("url", text)
+
+
+def file_name(reference: Reference) -> str:
+    """The plain file name that a ``url`` reference or a hub ``file`` ends in; empty for the others."""
+    return _last_step(reference.name) if reference.kind == "url" else reference.file.rsplit("/", 1)[-1]
+
+
+def _last_step(url: str) -> str:
+    from urllib.parse import unquote, urlsplit
+
+    return unquote(urlsplit(url).path.rsplit("/", 1)[-1])
+
+
+def _without_secrets(url: str) -> str:
+    """A URL as it may be shown: no user, no password, no query (signed URLs carry their signature there)."""
+    from urllib.parse import quote, unquote
+
+    scheme, _, rest = url.partition("://")
+    place = re.split(r"[?#]", rest, maxsplit=1)[0]
+    host, slash, path = place.partition("/")
+    return _shown(f"{scheme}://{host.rpartition('@')[2]}{slash}{quote(unquote(path), safe='/')}")
+
+
+def _shown(text: str) -> str:
+    return ascii(text if len(text) <= 120 else f"{text[:119]}…")
