@@ -9,13 +9,13 @@ itself. Scores against the engine's own figures are printed by ``tests/memory`` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from gezel_rules.memory.blocks import FLOAT, Pass, attention, experts, feed_forward, norm, project
+from gezel_rules.memory.embeddings import inject, look_up, stack, stacked_layer
 from gezel_rules.memory.geometry import Geometry, Layer
 from gezel_rules.memory.graph import Graph, peaks
-from gezel_rules.memory.kv_cache import row_bytes, window_cells
+from gezel_rules.memory.kv_cache import window_cells
 from gezel_rules.memory.launch import Context, Launch
 from gezel_rules.memory.offload import HOST, Owners, override_of, overrides
 from gezel_rules.memory.states import recurrence
@@ -78,8 +78,13 @@ def _build(
     given(width)  # embeddings instead of tokens: reserved, not read, never freed
     picture = given(width)  # embeddings of images mixed with tokens
     given(rows * FLOAT)
+    if not context.flash:  # transposed V rows are addressed value by value
+        given(2 * FLOAT * rows * max((x.v for x in geo.layers), default=0))
     wide, narrow = _masks(geo, context, graph, rows)
     stream = _embed(geo, graph, picture, width)
+    held = look_up(graph, geo.per_layer * geo.trunk, rows, stream) if geo.per_layer else None
+    if geo.streams > 1:
+        stream = stack(graph, stream, geo.streams)
     chosen = _sample(geo, spots)
     last = chosen[-1] if chosen else None
     for i in chosen:
@@ -88,7 +93,12 @@ def _build(
         cells = 0 if context.flash else (window_cells(geo, context) if layer.sliding else context.ctx_seq)
         at = _pass(geo, layer, context, launch, spots[i], graph, rows, cells, mask)
         follow = spots[i + 1].attend if i + 1 < len(spots) else own.output
+        if geo.streams > 1 and held:
+            stream = stacked_layer(at, stream, geo.streams, held)
+            continue
         stream = _layer(at, stream, layer, spots[i], follow, context.outputs if i == last else rows, geo)
+        if held:
+            stream = graph.add(stream, inject(at, stream, stream, held))
     _head(geo, own, graph, stream, rows, min(rows, context.outputs))
 
 
@@ -166,19 +176,19 @@ def _layer(at: Pass, stream: int, layer: Layer, spot: Spot, follow: int, outputs
     normed = norm(at, "attn_norm", stream)
     mixes = layer.recurrent or any(k in shapes for k in ("attn_q", "attn_qkv", "attn_kv_a_mqa", "attn_q_a"))
     residual = stream
+    if mixes and at.row.get("parallel"):
+        scored = attention(at, normed)
+        out = feed_forward(at, normed)
+        graph.device = spot.attend
+        return graph.add(graph.add(out, residual), project(at, scored))
     if mixes:
         mixed, normed = _mix(at, stream, normed, layer)
         if outputs < at.rows and not geo.row.get("late_output"):
             at, mixed, residual = _last_rows(at, outputs, mixed, residual)
         graph.device = spot.attend
-        if not at.row.get("parallel"):
-            if "ffn_norm" in shapes or "post_ffw_norm" in shapes:
-                mixed = norm(at, "post_attention_norm", mixed)
-            stream = graph.add(mixed, residual)
-        else:
-            out = feed_forward(at, normed)
-            graph.device = spot.attend
-            return graph.add(graph.add(out, residual), mixed)
+        if "ffn_norm" in shapes or "post_ffw_norm" in shapes:
+            mixed = norm(at, "post_attention_norm", mixed)
+        stream = graph.add(mixed, residual)
     if not any(k.startswith("ffn_down") for k in shapes):
         return stream
     graph.device = spot.norm
@@ -231,6 +241,3 @@ def _head(geo: Geometry, own: Owners, graph: Graph, stream: int, rows: int, outp
     if geo.row.get("late_output"):
         final = graph.op(graph.nodes[final].size // rows * outputs, final)
     graph.op(geo.vocab * outputs * FLOAT, final, pinned=True)
-
-
-__all__ = ["compute_parts", "lru_cache", "row_bytes"]

@@ -36,7 +36,8 @@ class Geometry:
     """Everything about a model that memory depends on, from its header and the architecture table.
 
     ``window``: tokens a sliding layer sees (0 = none slide); ``state_r``/``state_s``: f32 values per recurrent layer
-    and row; ``mla``: only K is cached; ``trained``: context length in tokens; ``unknown``: what could not be settled.
+    and row; ``mla``: only K is cached; ``per_layer``: values of each layer's own embedding; ``streams``: parallel residual
+    streams; ``trained``: context length in tokens; ``unknown``: what could not be settled.
     """
 
     arch: str
@@ -55,6 +56,8 @@ class Geometry:
     experts: int
     experts_used: int
     nextn: int
+    per_layer: int
+    streams: int
     weights: tuple[Weight, ...]
     shapes: tuple[Mapping[str, tuple[int, ...]], ...]
     kinds: tuple[int, ...]
@@ -96,6 +99,8 @@ def geometry(header: HeaderInfo, tables: Tables) -> Geometry:
         experts=int(get("expert_count", 0)),
         experts_used=max(rules.per_layer(get("expert_used_count", 0), blocks)),
         nextn=nextn,
+        per_layer=int(get("embedding_length_per_layer_input", 0)),
+        streams=int(row.get("streams", 1)),
         weights=weights,
         shapes=shapes,
         kinds=kinds,

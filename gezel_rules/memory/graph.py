@@ -141,9 +141,7 @@ def peaks(graph: Graph) -> dict[int, int]:
     return {device: arena.peak for device, arena in arenas.items()}
 
 
-def _place(
-    node: Node, nodes: Sequence[Node], uses: Sequence[int], places: list[int], arenas: dict[int, Arena]
-) -> int:
+def _place(node: Node, nodes: Sequence[Node], uses: Sequence[int], places: list[int], arenas: dict[int, Arena]) -> int:
     """The buffer of a source this node may overwrite, else a new one."""
     for source in node.reuse:
         held = nodes[source]

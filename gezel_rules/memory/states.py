@@ -35,7 +35,9 @@ def _short_convolution(at: Pass, source: int) -> int:
     width = at.width("shortconv.in_proj") // 3
     product = at.wide(width, joined, joined)
     convolved = _convolved(at, width, product)
-    return at.multiply("shortconv.out_proj", at.graph.op(width * at.rows * FLOAT, joined, convolved, reuse=(convolved,)))
+    return at.multiply(
+        "shortconv.out_proj", at.graph.op(width * at.rows * FLOAT, joined, convolved, reuse=(convolved,))
+    )
 
 
 def _delta_net(at: Pass, source: int) -> int:

@@ -1,0 +1,84 @@
+"""Embeddings that reach into the layers: one small embedding per layer and token, and Gemma 3n's stacked streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gezel_rules.memory.blocks import FLOAT, Pass, attention, norm, project
+from gezel_rules.memory.graph import Graph
+
+
+@dataclass(slots=True)
+class PerLayer:
+    """Embeddings per layer: looked up on the host, joined with a projection of the input in the first layer that
+    needs them, then kept to the end. ``size``: bytes for all layers; ``looked``: the host's part; ``scaled``: the
+    embedded input; ``joined``: the result once it exists."""
+
+    size: int
+    looked: int
+    scaled: int
+    joined: int | None = None
+
+    def join(self, graph: Graph) -> int:
+        """The joined embeddings, made by the first caller."""
+        if self.joined is None:
+            projected = graph.op(self.size, self.scaled)
+            self.joined = graph.op(self.size, graph.add(projected, self.looked))
+        return self.joined
+
+
+def look_up(graph: Graph, values: int, rows: int, scaled: int) -> PerLayer:
+    """The host's lookup of ``values`` per token over all layers."""
+    graph.device = -1
+    size = values * rows * FLOAT
+    return PerLayer(size, graph.op(size), scaled)
+
+
+def inject(at: Pass, stream: int, source: int, held: PerLayer) -> int:
+    """A layer's own embedding, gated by its output, projected and normed: what is then added to the stream."""
+    at.graph.device = at.attend
+    gate = at.graph.inplace(at.multiply("inp_gate", source))
+    small = at.graph.op(at.graph.nodes[gate].size, gate, held.join(at.graph), reuse=(gate,))
+    del stream
+    return norm(at, "post_norm", at.multiply("proj", small))
+
+
+def stack(graph: Graph, scaled: int, streams: int) -> int:
+    """Gemma 3n's parallel streams: the input projected once for each further stream, and normed to its size."""
+    size = graph.nodes[scaled].size
+    more = graph.op(size * (streams - 1), graph.op(size * (streams - 1), scaled))
+    grown = graph.op(graph.nodes[more].size, more)
+    graph.read(graph.op(graph.nodes[more].size, more))
+    return graph.op(size * streams, scaled, graph.op(graph.nodes[grown].size, grown, reuse=(grown,)))
+
+
+def stacked_layer(at: Pass, stacked: int, streams: int, held: PerLayer) -> int:
+    """One Gemma 3n block over its streams: predict, attend beside a low-rank path, feed forward, correct, inject."""
+    graph = at.graph
+    graph.device = at.attend
+    whole = graph.nodes[stacked].size
+    one = whole // streams
+    mixed = graph.op(whole, graph.op(whole, stacked), graph.inplace(graph.op(one, stacked)))
+    predicted = graph.op(whole, graph.op(whole, mixed), stacked)
+    normed = graph.inplace(graph.op(one, predicted))
+    attended = norm(at, "post_attention_norm", project(at, attention(at, normed)))
+    gated = graph.op(one, attended, predicted, reuse=(attended,))
+    beside = norm(at, "laurel_post_norm", at.multiply("laurel_r", at.multiply("laurel_l", normed)))
+    both = graph.add(gated, graph.op(one, beside, normed, reuse=(beside,)))
+    fed = graph.add(norm(at, "post_ffw_norm", _sparse(at, norm(at, "ffn_norm", both))), both)
+    spread = graph.op(whole, graph.op(one, fed, predicted))
+    graph.read(graph.inplace(graph.op(one, fed)))
+    corrected = graph.op(whole, spread, predicted, reuse=(spread,))
+    out = inject(at, corrected, graph.op(one, corrected), held)
+    return graph.op(whole, corrected, graph.op(whole - one, corrected, out))
+
+
+def _sparse(at: Pass, source: int) -> int:
+    """The first layers keep only the strongest gates: two more tensors of the gate's size."""
+    graph, inner = at.graph, at.shapes["ffn_down"][0]
+    raised = at.multiply("ffn_up", source)
+    gate = at.multiply("ffn_gate", source)
+    mean = at.wide(1, gate)
+    spread = at.wide(1, graph.inplace(graph.op(inner * at.rows * FLOAT, gate, mean)))
+    kept = graph.inplace(graph.op(inner * at.rows * FLOAT, gate, spread, reuse=(gate,)))
+    return at.multiply("ffn_down", graph.op(inner * at.rows * FLOAT, raised, kept, reuse=(raised, kept)))
