@@ -18,7 +18,6 @@ import os
 import re
 from collections.abc import Callable
 from typing import NamedTuple
-from urllib.parse import quote, unquote, urlsplit
 
 from gezel_rules.catalog import names
 from gezel_rules.errors import BadInput
