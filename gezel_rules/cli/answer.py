@@ -1,0 +1,86 @@
+"""An answer from a running engine, on its way to the person: what ``run`` does once an engine is ready."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TextIO
+
+from gezel_rules.errors import EngineFailed
+from gezel_rules.runtime.launch import Launched
+from gezel_rules.runtime.openai import Piece, ask_body, stream
+
+Message = dict[str, str]
+
+
+class Talk:
+    """A talk with one engine. ``endpoint`` is ``completion`` (a prompt is continued) or ``chat`` (it is answered, and
+    what was said before is sent along). Answers go to ``out``, thoughts to ``err`` where that is a terminal."""
+
+    def __init__(self, engine: Launched, endpoint: str, max_tokens: int, idle: float, out: TextIO, err: TextIO) -> None:
+        self.engine, self.endpoint = engine, endpoint
+        self._max_tokens, self._idle, self._out, self._err = max_tokens, idle, out, err
+        self._said: list[Message] = []
+
+    def ask(self, prompt: str) -> str:
+        """Stream the answer to a prompt; returns it whole. Raises EngineFailed."""
+        parts: list[str] = []
+        for piece in self._pieces(prompt):
+            if piece.thought:
+                self._think(piece.text)
+                continue
+            parts.append(piece.text)
+            self._out.write(piece.text)
+            self._out.flush()
+        answer = "".join(parts)
+        self._said.append({"role": "assistant", "content": answer})
+        return answer
+
+    def _pieces(self, prompt: str) -> Iterator[Piece]:
+        self._said.append({"role": "user", "content": prompt})
+        asked: str | Sequence[Message] = prompt if self.endpoint == "completion" else self._said
+        running = self.engine.running
+        body = ask_body(self.endpoint, asked, self._max_tokens)
+        return stream(running.address, running.key, self.endpoint, body, self._idle)
+
+    def _think(self, text: str) -> None:
+        if self._err.isatty():
+            self._err.write(f"\x1b[2m{text}\x1b[0m")
+            self._err.flush()
+
+
+def answer_once(talk: Talk, prompt: str, out: TextIO) -> None:
+    """One prompt, one answer, ended by a line feed."""
+    if not talk.ask(prompt).endswith("\n"):
+        out.write("\n")
+    out.flush()
+
+
+def answer_as_json(talk: Talk, prompt: str, out: TextIO) -> None:
+    """One prompt, one JSON object: model, endpoint, engine and answer."""
+    order = talk.engine.order
+    data: dict[str, Any] = {"model": order.model, "engine": order.engine.kind, "endpoint": talk.endpoint}
+    out.write(json.dumps({**data, "answer": talk.ask(prompt)}, ensure_ascii=False) + "\n")
+    out.flush()
+
+
+def converse(talk: Talk, out: TextIO, read: Callable[[str], str] = input) -> None:
+    """Line by line until the end of input or ``/bye``; an answer that fails is said, and the talk goes on while the
+    engine lives."""
+    while True:
+        try:
+            line = read("> ")
+        except EOFError:
+            out.write("\n")
+            return
+        if line.strip() == "/bye":
+            return
+        if not line.strip():
+            continue
+        try:
+            answer_once(talk, line, out)
+        except EngineFailed as error:
+            if talk.engine.running.process.poll() is not None:
+                raise
+            print(f"gezel-rules: {error}", file=sys.stderr)

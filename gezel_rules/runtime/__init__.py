@@ -1,0 +1,1 @@
+"""Effects on the machine: engines started, watched and stopped; what is remembered about them."""

@@ -1,0 +1,62 @@
+"""Ctrl-C and polite termination, as one exception that arrives only where it may.
+
+Signals that come while something must not be cut short (a process half started, an engine half stopped) are kept
+until it is done.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class Interrupted(KeyboardInterrupt):
+    """A person or the system asked us to stop; ``number`` is the signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+class Interrupts:
+    """While entered, signals raise Interrupted in the main thread, at once or when ``held`` ends."""
+
+    def __init__(self) -> None:
+        self._held, self._pending = 0, 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+            self._before = {number: signal.signal(number, self._arrived) for number in numbers}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _arrived(self, number: int, _frame: FrameType | None) -> None:
+        if self._held:
+            self._pending = number
+        else:
+            raise Interrupted(number)
+
+    @contextmanager
+    def held(self, *, forget: bool = False) -> Iterator[None]:
+        """Keep signals until the block is left; ``forget`` drops them, for the way out."""
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
+            if not self._held and self._pending and not forget:
+                number, self._pending = self._pending, 0
+                raise Interrupted(number)

@@ -1,0 +1,242 @@
+"""A launch from order to ready engine: started, awaited, judged; after a failure recovered step by step or given up.
+
+What is decided stays with the planner: after a failure it is asked for the next order. Every attempt leaves a journal
+record; a failed one leaves an incident file too.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from gezel_rules.engines.find import Engine
+from gezel_rules.errors import EngineFailed
+from gezel_rules.runtime import journal, leases, process, recover, registry, supervise
+from gezel_rules.runtime.interrupts import Interrupts
+from gezel_rules.runtime.rules import Step, Supervision
+from gezel_rules.runtime.state_files import write_json
+
+INCIDENTS = "incidents"
+INCIDENT_LINES = 200
+
+
+class Order(NamedTuple):
+    """What to launch. ``model_bytes`` scales the time-out; ``pools`` are the bytes to reserve per pool; ``build``
+    names the engine build; ``drafter`` a catalog drafter this launch loads (empty: none, or the operator's own);
+    ``record`` is what the journal keeps: facts, policy digest, plan."""
+
+    engine: Engine
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    model: str
+    model_bytes: int = 0
+    pools: Mapping[str, int] = {}
+    build: str = ""
+    drafter: str = ""
+    record: Mapping[str, Any] = {}
+
+
+class Verdict(Protocol):
+    """What the log classifier says, as far as it matters here."""
+
+    @property
+    def gpu(self) -> str: ...
+    @property
+    def detail(self) -> str | None: ...
+    @property
+    def failure(self) -> str | None: ...
+    @property
+    def advice(self) -> str | None: ...
+
+
+class Guide(NamedTuple):
+    """Who is asked on the way. ``judge(lines, exit_status)``: the verdict on a log. ``again(step)``: the order after
+    a recovery step, ``None`` when the planner has none. ``can``: what recovery could use besides a catalog drafter.
+    ``say``: a line for the person. ``tick``: seconds waited so far."""
+
+    judge: Callable[[Sequence[str], int | None], Verdict | None]
+    again: Callable[[str], Order | None] = lambda step: None
+    can: frozenset[str] = frozenset()
+    say: Callable[[str], None] = lambda line: None
+    tick: Callable[[float], None] | None = None
+
+
+class Launched:
+    """An engine that is ready: the process, its order, the verdict on its start, and what must be undone at its end."""
+
+    __slots__ = ("entry_file", "lease", "order", "record_file", "running", "verdict")
+
+    def __init__(
+        self, running: supervise.Running, order: Order, record_file: Path, entry_file: Path, lease: Path
+    ) -> None:
+        self.running, self.order, self.record_file = running, order, record_file
+        self.entry_file, self.lease = entry_file, lease
+        self.verdict: Verdict | None = None
+
+
+@contextmanager
+def launched(
+    order: Order, guide: Guide, rules: Supervision, state_dir: Path, environ: Mapping[str, str], interrupts: Interrupts
+) -> Iterator[Launched]:
+    """A ready engine for the length of the block. Raises EngineFailed when every recovery step is spent.
+
+    Whatever ends the block or the start (an error, Ctrl-C), the engine is stopped before it goes on.
+    """
+    for orphan in registry.end_orphans(state_dir, rules.stop_grace):
+        guide.say(f"ended an engine left behind: {orphan.model}, pid {orphan.pid}")
+    tried: list[str] = []
+    while True:
+        engine, failed = None, None
+        try:
+            with interrupts.held():
+                engine = _begin(order, rules, state_dir, environ)
+            failed = _await(engine, guide, rules, state_dir)
+            if failed is None:
+                yield engine
+                return
+        finally:
+            if engine is not None:
+                _finish(engine, rules, interrupts, failed is not None)
+        order = _recovered(order, failed, tried, guide, rules, state_dir)
+
+
+def _begin(order: Order, rules: Supervision, state_dir: Path, environ: Mapping[str, str]) -> Launched:
+    """Start the process and write down everything others must know of it."""
+    running = supervise.start(
+        order.engine, order.argv, order.env, environ=environ, state_dir=state_dir, rules=rules, label=order.model
+    )
+    begun = {"engine": order.engine.command, "argv": order.argv, "model": order.model, "started": time.time()}
+    try:
+        record_file = journal.append(state_dir, {**order.record, "launch": begun}, running.log.secrets)
+        lease = leases.take(state_dir, order.pools, running.pid)
+        return Launched(running, order, record_file, registry.enter(state_dir, entry_of(running, order)), lease)
+    except BaseException:
+        supervise.stop(running, 0)
+        raise
+
+
+def entry_of(running: supervise.Running, order: Order, key_file: str = "") -> registry.Entry:
+    """The engine's entry in the registry; we are its owner."""
+    owner = os.getpid()
+    url = running.address.url if running.address.port else ""
+    return registry.Entry(
+        running.id, order.model, order.engine.kind, url, running.pid, running.token, owner,
+        process.started(owner) or "", time.time(), str(running.log.path), key_file,
+    )  # fmt: skip
+
+
+class Failed(NamedTuple):
+    """A start that failed: exit status (None: it was too slow), class, and the message for the person."""
+
+    exit_status: int | None
+    failure: str | None
+    message: str
+
+
+def _await(engine: Launched, guide: Guide, rules: Supervision, state_dir: Path) -> Failed | None:
+    """Wait for readiness and judge the log: ``None`` when the engine is ready."""
+    running, order = engine.running, engine.order
+    timeout = rules.ready_timeout(order.model_bytes)
+    result = supervise.wait_ready(running, timeout, rules, guide.tick)
+    verdict = engine.verdict = guide.judge(running.log.lines(), result.exit_status)
+    outcome: dict[str, Any] = {"ready": result.ready, "seconds": round(result.seconds, 3), **told(verdict)}
+    if result.ready:
+        registry.enter(state_dir, entry_of(running, order))
+        journal.amend(engine.record_file, running.log.secrets, outcome=outcome)
+        return None
+    outcome["exit_status"] = result.exit_status
+    journal.amend(engine.record_file, running.log.secrets, outcome=outcome)
+    how = exit_words(result.exit_status) if result.exit_status is not None else f"was not ready after {timeout:.0f} s"
+    message = failure_message(how, verdict, incident(running, order, result.exit_status, verdict, state_dir))
+    return Failed(result.exit_status, verdict.failure if verdict else None, message)
+
+
+def told(verdict: Verdict | None) -> dict[str, Any]:
+    """A verdict as plain data."""
+    if verdict is None:
+        return {}
+    return {"gpu": verdict.gpu, "detail": verdict.detail, "failure": verdict.failure, "advice": verdict.advice}
+
+
+def exit_words(exit_status: int) -> str:
+    """An exit status in words; negative is the signal that ended the process."""
+    import signal
+
+    if exit_status >= 0:
+        return f"exited with status {exit_status}"
+    try:
+        return f"was ended by {signal.Signals(-exit_status).name}"
+    except ValueError:
+        return f"was ended by signal {-exit_status}"
+
+
+def failure_message(how: str, verdict: Verdict | None, incident_file: Path) -> str:
+    """One line: what happened, its class, what to do, and where the log's end is kept."""
+    words = [f"the engine {how}"]
+    if verdict is not None and verdict.failure:
+        words.append(f"{verdict.failure}{f' ({verdict.detail})' if verdict.detail else ''}")
+    if verdict is not None and verdict.advice:
+        words.append(" ".join(verdict.advice.split()))
+    return f"{': '.join(words[:2])}{'; ' + words[2] if len(words) > 2 else ''} [{incident_file}]"
+
+
+def incident(
+    running: supervise.Running, order: Order, exit_status: int | None, verdict: Verdict | None, state_dir: Path
+) -> Path:
+    """Keep what a person needs to understand an unexpected end. Returns the file."""
+    path = state_dir / INCIDENTS / f"{running.id}.json"
+    facts = {"time": time.time(), "model": order.model, "engine": order.engine.command, "argv": order.argv}
+    end = {
+        "exit_status": exit_status,
+        "log": str(running.log.path),
+        "last_lines": running.log.lines()[-INCIDENT_LINES:],
+    }
+    write_json(path, {**facts, **end, **told(verdict)})
+    return path
+
+
+def died(engine: Launched, guide: Guide, state_dir: Path) -> EngineFailed:
+    """What to say of an engine that was ready and ended on its own; its drafter is blamed before its build is."""
+    running, order = engine.running, engine.order
+    running.log.join(2.0)
+    exit_status = running.process.wait()
+    verdict = guide.judge(running.log.lines(), exit_status)
+    if order.drafter:
+        recover.remember_broken(state_dir, order.build, order.drafter, verdict.failure if verdict else None)
+    kept = incident(running, order, exit_status, verdict, state_dir)
+    return EngineFailed(failure_message(exit_words(exit_status), verdict, kept))
+
+
+def _finish(engine: Launched, rules: Supervision, interrupts: Interrupts, failed: bool) -> None:
+    """Stop the engine and take back everything that spoke of it. Signals wait until that is done."""
+    with interrupts.held(forget=True):
+        exit_status = supervise.stop(engine.running, rules.stop_grace)
+        leases.release(engine.lease)
+        registry.leave(engine.entry_file)
+        if not failed:
+            ended = {"exit_status": exit_status, "time": time.time()}
+            journal.amend(engine.record_file, engine.running.log.secrets, ended=ended)
+
+
+def _recovered(
+    order: Order, failed: Failed, tried: list[str], guide: Guide, rules: Supervision, state_dir: Path
+) -> Order:
+    """The next order to try. Raises EngineFailed when none is left."""
+    if order.drafter:
+        recover.remember_broken(state_dir, order.build, order.drafter, failed.failure)
+    step = _step(order, failed, tried, guide, rules)
+    following = guide.again(step.step) if step else None
+    if step is None or following is None:
+        raise EngineFailed(failed.message)
+    tried.append(step.step)
+    guide.say(f"{failed.message}; trying again: {step.step}, because {step.because}")
+    return following
+
+
+def _step(order: Order, failed: Failed, tried: Sequence[str], guide: Guide, rules: Supervision) -> Step | None:
+    has = guide.can | ({"catalog drafter"} if order.drafter else set())
+    return recover.next_step(rules.steps, failed.failure, tried, has)

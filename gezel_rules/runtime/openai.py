@@ -1,0 +1,132 @@
+"""The OpenAI endpoint of a local engine: health, and answers as they are streamed.
+
+What the engine sends is untrusted: lines are bounded, JSON is checked, and every error is one line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from gezel_rules.errors import EngineFailed
+
+LINE_BYTES = 1 << 20
+BODY_BYTES = 1 << 16
+PATHS = {"completion": "/v1/completions", "chat": "/v1/chat/completions"}
+
+
+class Address(NamedTuple):
+    """Where an engine listens."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The base URL; an IPv6 address in brackets."""
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+
+
+class Piece(NamedTuple):
+    """A piece of an answer; ``thought`` when it is the model's reasoning, not the answer itself."""
+
+    text: str
+    thought: bool = False
+
+
+def ask_body(endpoint: str, prompt: str | Sequence[Mapping[str, str]], max_tokens: int) -> dict[str, Any]:
+    """The request for an answer: a prompt to complete, or the messages of a chat. ``max_tokens`` < 0: no bound."""
+    body: dict[str, Any] = {"stream": True}
+    body["prompt" if endpoint == "completion" else "messages"] = prompt if isinstance(prompt, str) else list(prompt)
+    if max_tokens >= 0:
+        body["max_tokens"] = max_tokens
+    return body
+
+
+def status(address: Address, path: str, key: str | None, seconds: float) -> int | None:
+    """The HTTP status of a GET, ``None`` when nobody answers."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection(address.host, address.port, timeout=seconds)
+    try:
+        connection.request("GET", path, headers=_headers(key))
+        return connection.getresponse().status
+    except (OSError, HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
+def stream(address: Address, key: str, endpoint: str, body: Mapping[str, Any], idle: float) -> Iterator[Piece]:
+    """Pieces of the answer as they come. Raises EngineFailed when the engine refuses, stalls for ``idle`` seconds,
+    breaks off or sends nonsense. Closing the iterator cancels the answer."""
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection(address.host, address.port, timeout=idle)
+    try:
+        data = json.dumps(body).encode()
+        connection.request("POST", PATHS[endpoint], data, {**_headers(key), "Content-Type": "application/json"})
+        response = connection.getresponse()
+        if response.status != 200:
+            raise EngineFailed(f"the engine refused: {_reason(response.read(BODY_BYTES), response.status)}")
+        yield from _pieces(response)
+    except TimeoutError:
+        raise EngineFailed(f"the engine was silent for {idle:.0f} s") from None
+    except (OSError, HTTPException) as error:
+        raise EngineFailed(f"the engine broke off: {str(error) or type(error).__name__}") from None
+    finally:
+        connection.close()
+
+
+def _headers(key: str | None) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def _pieces(response: Any) -> Iterator[Piece]:
+    """Server-sent events: ``data:`` lines; comments are pings. Ends with ``[DONE]``."""
+    while line := response.readline(LINE_BYTES):
+        if not line.startswith(b"data:"):
+            if line.startswith(b"error:"):
+                raise EngineFailed(f"the engine refused: {_reason(line[6:], 500)}")
+            continue
+        data = line[5:].strip()
+        if data == b"[DONE]":
+            return
+        yield from _event(data)
+    raise EngineFailed("the engine broke off before the answer ended")
+
+
+def _event(data: bytes) -> Iterator[Piece]:
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError):
+        raise EngineFailed("the engine sent an event that is not JSON") from None
+    if not isinstance(event, dict):
+        raise EngineFailed("the engine sent an event that is not an object")
+    if "error" in event:
+        raise EngineFailed(f"the engine refused: {_reason(data, 500)}")
+    choices = event.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        yield from _choice(choice)
+
+
+def _choice(choice: Any) -> Iterator[Piece]:
+    if not isinstance(choice, dict):
+        return
+    delta = choice.get("delta")
+    source = delta if isinstance(delta, dict) else choice
+    for name, thought in (("reasoning_content", True), ("content", False), ("text", False)):
+        text = source.get(name)
+        if isinstance(text, str) and text:
+            yield Piece(text, thought)
+
+
+def _reason(body: bytes, code: int) -> str:
+    """The engine's own words in an error body, on one line; else the status."""
+    try:
+        error = json.loads(body)
+        message = error["error"]["message"] if isinstance(error["error"], dict) else error["error"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        message = None
+    return " ".join(str(message).split())[:500] if message else f"HTTP status {code}"

@@ -1,0 +1,56 @@
+"""Small JSON files in the state directory: written whole or not at all, readable by their owner only."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+MAX_BYTES = 8 << 20  # a record; a larger file was not written by us
+
+
+def new_id() -> str:
+    """A name that sorts by time and is taken once: ``20261129T172400-1f3a9c``."""
+    return f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of mode 0600 by an atomic rename; its folder is made for its owner only. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    part.replace(path)
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Write one JSON object, see ``write_text``."""
+    write_text(path, json.dumps(data, ensure_ascii=False, indent=1, default=str) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; ``None`` when it is gone, broken, too large or something else."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            return None
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def each_json(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The readable JSON objects of a folder, oldest name first; none when there is no folder."""
+    try:
+        names = sorted(entry for entry in os.listdir(folder) if entry.endswith(".json") and entry[0] != ".")  # noqa: PTH208
+    except OSError:
+        return
+    for name in names:
+        path = folder / name
+        if (data := read_json(path)) is not None:
+            yield path, data

@@ -1,0 +1,202 @@
+"""One engine process: started in a group of its own, awaited until it answers, stopped with nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gezel_rules.engines.find import Engine
+from gezel_rules.errors import BadInput, EngineFailed
+from gezel_rules.runtime import process, tether
+from gezel_rules.runtime.engine_log import EngineLog
+from gezel_rules.runtime.openai import Address, status
+from gezel_rules.runtime.rules import Supervision, argument
+from gezel_rules.runtime.state_files import new_id
+
+KEY_VARIABLE = "LLAMA_API_KEY"
+KEY_TAIL = "-key"  # llama-server prints the last four characters of a key: let them say nothing
+HEALTH, GUARDED = "/health", "/v1/models"
+LOGS = "logs"
+_POLL = 0.05
+_ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach a server that listens everywhere
+
+
+class Running:
+    """A started engine. ``address`` has port 0 until the log says which port it took; ``token`` and ``process.pid``
+    are its identity; ``key`` opens its API."""
+
+    __slots__ = ("address", "argv", "engine", "id", "key", "log", "process", "token")
+
+    def __init__(
+        self, process_: subprocess.Popen[bytes], engine: Engine, argv: Sequence[str], key: str, log: EngineLog,
+        address: Address, launch_id: str,
+    ) -> None:  # fmt: skip
+        self.process, self.engine, self.argv = process_, engine, tuple(argv)
+        self.key, self.log, self.address, self.id = key, log, address, launch_id
+        self.token = process.started(process_.pid) or ""
+
+    @property
+    def pid(self) -> int:
+        """The engine's process, which leads its group."""
+        return self.process.pid
+
+
+class Readiness(NamedTuple):
+    """How waiting ended: ready, or exited with a status as Python gives it, or neither in time."""
+
+    ready: bool
+    exit_status: int | None
+    seconds: float
+
+
+def new_key() -> str:
+    """A random API key."""
+    return secrets.token_urlsafe(24) + KEY_TAIL
+
+
+def start(
+    engine: Engine, argv: Sequence[str], env: Mapping[str, str], *, environ: Mapping[str, str], state_dir: Path,
+    rules: Supervision, label: str,
+) -> Running:  # fmt: skip
+    """Start an engine; returns at once. Call from a thread that outlives it: on Linux the engine dies with it.
+
+    The key is in the environment alone: the caller's own ``LLAMA_API_KEY``, else a random one. Raises BadInput when
+    the port is taken, EngineFailed when the program cannot be run.
+    """
+    address = wanted_address(argv, rules)
+    key = environ.get(KEY_VARIABLE) or new_key()
+    launch_id = new_id()
+    log = EngineLog(
+        _log_path(state_dir, label, launch_id, rules.log_launches), rules.log_bytes, rules.logs_kept,
+        rules.first_lines, rules.last_lines, key.split(","),
+    )  # fmt: skip
+    command = [*_tethered(), *engine.command, *argv, *_missing_port(argv, rules)]
+    try:
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**environ, **env, KEY_VARIABLE: key}, start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise EngineFailed(f"cannot start {engine.command[0]}: {error.strerror}") from None
+    running = Running(child, engine, argv, key.split(",")[0], log, address, launch_id)
+    assert child.stdout is not None
+    log.read_from(child.stdout)
+    return running
+
+
+def _tethered() -> tuple[str, ...]:
+    """What ties the engine to our life; nothing where the kernel offers no such tie (there the registry of running
+    engines lets the next start end an orphan)."""
+    import os
+
+    if sys.platform != "linux":
+        return ()
+    return (sys.executable, "-I", "-S", str(Path(tether.__file__)), str(os.getpid()))
+
+
+def wanted_address(argv: Sequence[str], rules: Supervision) -> Address:
+    """Where the argv lets the engine listen. Raises BadInput for a port that is no port or is taken."""
+    host = (argument(argv, rules.host_flag) or rules.host_assumed).split(",")[0]
+    text = argument(argv, rules.port_flag)
+    if host.endswith(".sock"):
+        raise BadInput(f"{rules.host_flag} {host}: unix sockets are not supported here")
+    if text is not None and not (text.isdecimal() and int(text) < 65536):
+        raise BadInput(f"{rules.port_flag} {text}: not a port")
+    address = Address(host, rules.port_assumed if text is None else int(text))
+    if address.port:
+        _require_free(address)
+    return Address(_ANYWHERE.get(host, host), address.port)
+
+
+def _require_free(address: Address) -> None:
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(where)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise BadInput(f"cannot listen on {address.host} port {address.port}: {why}") from None
+
+
+def _missing_port(argv: Sequence[str], rules: Supervision) -> tuple[str, ...]:
+    return () if argument(argv, rules.port_flag) is not None else (rules.port_flag, str(rules.port_assumed))
+
+
+def _log_path(state_dir: Path, label: str, launch_id: str, kept: int) -> Path:
+    """A log file of its own for each launch; the oldest launches' files of this label are removed."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", label).strip(".-")[:80] or "engine"
+    folder = state_dir / LOGS
+    stem = re.compile(re.escape(name) + r"-(\d{8}T\d{6}-[0-9a-f]{6})\.log")
+    old = sorted(path for path in folder.glob(f"{name}-*.log") if stem.fullmatch(path.name))
+    for path in old[: max(0, len(old) - kept + 1)]:
+        for part in folder.glob(f"{path.name}*"):
+            part.unlink(missing_ok=True)
+    return folder / f"{name}-{launch_id}.log"
+
+
+def wait_ready(
+    running: Running, timeout: float, rules: Supervision, tell: Callable[[float], None] | None = None
+) -> Readiness:
+    """Wait until the engine answers with our key, exits, or ``timeout`` seconds are over. ``tell`` hears the seconds
+    waited, a few times a second."""
+    begun = time.monotonic()
+    seen = 0
+    while True:
+        if running.address.port == 0:
+            seen += _read_port(running, seen, rules)
+        elif _answers(running):
+            return Readiness(True, None, time.monotonic() - begun)
+        else:
+            time.sleep(_POLL)
+        exit_status, waited = running.process.poll(), time.monotonic() - begun
+        if exit_status is not None:
+            running.log.join(2.0)
+            return Readiness(False, exit_status, waited)
+        if waited > timeout:
+            return Readiness(False, None, waited)
+        if tell is not None:
+            tell(waited)
+
+
+def _read_port(running: Running, seen: int, rules: Supervision) -> int:
+    """Look for the port in new log lines; returns how many there were."""
+    lines = running.log.wait_for_more(seen, 0.2)
+    if not lines and running.log.ended:
+        time.sleep(_POLL)
+    for line in lines:
+        match = next((m for p in rules.listening if (m := p.search(line))), None)
+        if match and 0 < int(match["port"]) < 65536:
+            running.address = Address(running.address.host, int(match["port"]))
+            break
+    return len(lines)
+
+
+def _answers(running: Running) -> bool:
+    """Ready, and ours: whoever else holds the port does not take our key and refuse another."""
+    address = running.address
+    if status(address, HEALTH, None, 5.0) != 200:
+        return False
+    return status(address, GUARDED, running.key, 5.0) == 200 and status(address, GUARDED, "wrong", 5.0) == 401
+
+
+def stop(running: Running, grace: float) -> int:
+    """Stop the engine and its group: politely, by force after ``grace`` seconds. Returns its exit status."""
+    child = running.process
+    if child.poll() is None:
+        process.signal_group(child.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(grace)
+    process.signal_group(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # whatever it started itself
+    exit_status = child.wait()
+    running.log.join(2.0)
+    return exit_status
