@@ -1,7 +1,8 @@
 """What one layer does to activations, read off the tensors it has: attention, feed-forward, experts.
 
-Every block follows the order in which the engine's graph builders (``llama-graph.cpp``, ``models/*.cpp``) create their
-tensors; sizes come from the dimensions of the weights, so an architecture nobody has described is priced by its tensors.
+Every block follows the order in which the engine's graph builders (``llama-graph.cpp``, ``models/*.cpp``) create
+their tensors; sizes come from the dimensions of the weights, so an architecture nobody has described is priced by its
+tensors.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ Shapes = Mapping[str, tuple[int, ...]]
 class Pass(NamedTuple):
     """One batch through one layer. ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0
     when flash attention keeps the scores out of memory; ``mask``: the mask's node; ``used``: experts per token;
-    ``head``: values per key head; ``attend``/``feed``/``expert``: devices of the three parts (-1 = host)."""
+    ``fetched``: bytes of K and V
+    copied from a host cache; ``attend``/``feed``/``expert``: devices of the three parts (-1 = host)."""
 
     graph: Graph
     shapes: Shapes
@@ -32,7 +34,7 @@ class Pass(NamedTuple):
     heads: int
     head_k: int
     head_v: int
-    caches: bool
+    fetched: tuple[int, int]
     state: int
     attend: int
     feed: int
@@ -53,12 +55,17 @@ class Pass(NamedTuple):
         return self.graph.op(values * self.rows * FLOAT, *sources)
 
 
-def norm(at: Pass, stem: str, source: int) -> int:
-    """A norm and its weight: one fresh tensor while the source is still needed, else in place. Absent: the source."""
+def norm(at: Pass, stem: str, source: int, near: int | None = None) -> int:
+    """A norm and its weight: one fresh tensor while the source is still needed, else in place. Absent: the source.
+    The norm itself has no weight and stays on the device before (``near``), unless that is the host."""
     if stem not in at.shapes:
         return source
-    graph = at.graph
-    return graph.inplace(graph.inplace(source))
+    graph, here = at.graph, at.graph.device
+    if near is not None and near >= 0:
+        graph.device = near
+    normed = graph.inplace(source)
+    graph.device = here
+    return graph.inplace(normed)
 
 
 def attention(at: Pass, source: int) -> int:
@@ -110,9 +117,10 @@ def _projections(at: Pass, source: int) -> tuple[int, int | None, int | None, in
 
 def _scores(at: Pass, query: int, width: int) -> int:
     """Attention itself: one fused tensor with flash attention; else scores for every cell, head and token."""
+    held = [at.graph.op(size) for size in at.fetched if size]
     if not at.cells:
-        return at.wide(width, query, at.mask)
-    scores = at.graph.op(at.cells * at.heads * at.rows * FLOAT, query)
+        return at.wide(width, query, at.mask, *held)
+    scores = at.graph.op(at.cells * at.heads * at.rows * FLOAT, query, *held)
     weights = at.graph.op(at.graph.nodes[scores].size, scores, at.mask, reuse=(scores,))
     return at.wide(width, at.wide(width, weights))
 

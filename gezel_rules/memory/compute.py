@@ -15,7 +15,7 @@ from gezel_rules.memory.blocks import FLOAT, Pass, attention, experts, feed_forw
 from gezel_rules.memory.embeddings import inject, look_up, stack, stacked_layer
 from gezel_rules.memory.geometry import Geometry, Layer
 from gezel_rules.memory.graph import Graph, peaks
-from gezel_rules.memory.kv_cache import window_cells
+from gezel_rules.memory.kv_cache import row_bytes, window_cells
 from gezel_rules.memory.launch import Context, Launch
 from gezel_rules.memory.offload import HOST, Owners, override_of, overrides
 from gezel_rules.memory.states import recurrence
@@ -81,7 +81,7 @@ def _build(
     if not context.flash:  # transposed V rows are addressed value by value
         given(2 * FLOAT * rows * max((x.v for x in geo.layers), default=0))
     wide, narrow = _masks(geo, context, graph, rows)
-    stream = _embed(geo, graph, picture, width)
+    stream = _embed(geo, graph, picture, width, spots[0].attend if spots else HOST)
     held = look_up(graph, geo.per_layer * geo.trunk, rows, stream) if geo.per_layer else None
     if geo.streams > 1:
         stream = stack(graph, stream, geo.streams)
@@ -92,14 +92,16 @@ def _build(
         mask = narrow if layer.sliding and narrow is not None else wide
         cells = 0 if context.flash else (window_cells(geo, context) if layer.sliding else context.ctx_seq)
         at = _pass(geo, layer, context, launch, spots[i], graph, rows, cells, mask)
+        before = spots[i - 1].attend if i else HOST
         follow = spots[i + 1].attend if i + 1 < len(spots) else own.output
         if geo.streams > 1 and held:
             stream = stacked_layer(at, stream, geo.streams, held)
             continue
-        stream = _layer(at, stream, layer, spots[i], follow, context.outputs if i == last else rows, geo)
+        outputs = context.outputs if i == last else rows
+        stream = _layer(at, stream, layer, spots[i], before, follow, outputs, geo)
         if held:
             stream = graph.add(stream, inject(at, stream, stream, held))
-    _head(geo, own, graph, stream, rows, min(rows, context.outputs))
+    _head(geo, own, spots[-1].attend if spots else HOST, graph, stream, rows, min(rows, context.outputs))
 
 
 def _masks(geo: Geometry, context: Context, graph: Graph, rows: int) -> tuple[int, int | None]:
@@ -111,11 +113,13 @@ def _masks(geo: Geometry, context: Context, graph: Graph, rows: int) -> tuple[in
     return wide, graph.given(window_cells(geo, context) * size) if geo.window else None
 
 
-def _embed(geo: Geometry, graph: Graph, picture: int, width: int) -> int:
-    """Token embeddings, twice: of the batch, and of the tokens between images (written over a copy that stays)."""
+def _embed(geo: Geometry, graph: Graph, picture: int, width: int, first: int) -> int:
+    """Token embeddings, twice: of the batch, and of the tokens between images (written over a copy that stays, on the
+    first layer's device)."""
     graph.device = HOST
     stream = graph.op(width)
     mixed = graph.op(width)
+    graph.device = first
     graph.read(mixed, graph.op(width, picture, pinned=True))
     return graph.inplace(stream) if geo.row.get("scaled_embedding") else stream
 
@@ -145,12 +149,19 @@ def _pass(
         heads=layer.heads,
         head_k=head_k,
         head_v=head_v,
-        caches=launch.no_kv_offload,
+        fetched=_fetched(geo, layer, context) if launch.no_kv_offload and spot.attend != HOST else (0, 0),
         state=geo.state_s,
         attend=spot.attend,
         feed=spot.feed,
         expert=spot.expert,
     )
+
+
+def _fetched(geo: Geometry, layer: Layer, context: Context) -> tuple[int, int]:
+    """Bytes of K and V a device copies from a cache that stays on the host, for one layer's attention."""
+    times = (window_cells(geo, context) if layer.sliding else context.ctx_seq) * context.streams
+    key = times * row_bytes(layer.k, context.type_k, geo.tables)
+    return key, times * row_bytes(layer.v, context.type_v, geo.tables)
 
 
 def _sample(geo: Geometry, spots: Sequence[Spot]) -> list[int]:
@@ -169,11 +180,13 @@ def _sample(geo: Geometry, spots: Sequence[Spot]) -> list[int]:
     return chosen
 
 
-def _layer(at: Pass, stream: int, layer: Layer, spot: Spot, follow: int, outputs: int, geo: Geometry) -> int:
+def _layer(
+    at: Pass, stream: int, layer: Layer, spot: Spot, before: int, follow: int, outputs: int, geo: Geometry
+) -> int:
     """One block: mix, add, feed forward, add."""
     graph, shapes = at.graph, at.shapes
     graph.device = spot.attend
-    normed = norm(at, "attn_norm", stream)
+    normed = norm(at, "attn_norm", stream, before)
     mixes = layer.recurrent or any(k in shapes for k in ("attn_q", "attn_qkv", "attn_kv_a_mqa", "attn_q_a"))
     residual = stream
     if mixes and at.row.get("parallel"):
@@ -192,9 +205,10 @@ def _layer(at: Pass, stream: int, layer: Layer, spot: Spot, follow: int, outputs
     if not any(k.startswith("ffn_down") for k in shapes):
         return stream
     graph.device = spot.norm
+    nearby = spot.attend
     stem = "ffn_norm" if "ffn_norm" in shapes else "post_attention_norm"
     kept = "post_ffw_norm" in shapes and stem != "ffn_norm"
-    source = normed if not mixes else stream if kept else norm(at, stem, stream)
+    source = normed if not mixes else stream if kept else norm(at, stem, stream, nearby)
     out = _feed(at, source, stream)
     graph.device = follow if spot.feed == HOST or spot.expert == HOST else spot.attend
     out = norm(at, "post_ffw_norm", out)
@@ -234,10 +248,12 @@ def _feed(at: Pass, source: int, stream: int) -> int:
     return total
 
 
-def _head(geo: Geometry, own: Owners, graph: Graph, stream: int, rows: int, outputs: int) -> None:
+def _head(geo: Geometry, own: Owners, before: int, graph: Graph, stream: int, rows: int, outputs: int) -> None:
     """Final norm and logits."""
+    graph.device = before if before != HOST else own.output
+    final = graph.inplace(stream)
     graph.device = own.output
-    final = graph.inplace(graph.inplace(stream))
+    final = graph.inplace(final)
     if geo.row.get("late_output"):
         final = graph.op(graph.nodes[final].size // rows * outputs, final)
     graph.op(geo.vocab * outputs * FLOAT, final, pinned=True)

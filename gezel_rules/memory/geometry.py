@@ -36,8 +36,8 @@ class Geometry:
     """Everything about a model that memory depends on, from its header and the architecture table.
 
     ``window``: tokens a sliding layer sees (0 = none slide); ``state_r``/``state_s``: f32 values per recurrent layer
-    and row; ``mla``: only K is cached; ``per_layer``: values of each layer's own embedding; ``streams``: parallel residual
-    streams; ``trained``: context length in tokens; ``unknown``: what could not be settled.
+    and row; ``mla``: only K is cached; ``per_layer``: values of each layer's own embedding; ``streams``: parallel
+    residual streams; ``trained``: context length in tokens; ``unknown``: what could not be settled.
     """
 
     arch: str
