@@ -105,9 +105,14 @@ def _attention(header: Header) -> dict[str, Any]:
         "model.sliding_window": whole(header, "attention.sliding_window"),
         "model.head_dim_k": whole(header, "attention.key_length", _head_dim(header)),
         "model.head_dim_v": whole(header, "attention.value_length", _head_dim(header)),
-        "model.recurrent": any(header.get(key) for key in _RECURRENT_KEYS),
+        "model.recurrent": any(_says_so(header.get(key)) for key in _RECURRENT_KEYS),
         "model.mla": bool(whole(header, "attention.key_length_mla") and whole(header, "attention.value_length_mla")),
     }
+
+
+def _says_so(value: object) -> bool:
+    """A number, or a per-layer list with at least one layer that is not nought."""
+    return any(value) if isinstance(value, tuple) else bool(value)
 
 
 def whole(header: Header, suffix: str, missing: int | None = None) -> int | None:
