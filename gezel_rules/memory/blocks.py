@@ -20,8 +20,9 @@ Shapes = Mapping[str, tuple[int, ...]]
 class Pass(NamedTuple):
     """One batch through one layer. ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0
     when flash attention keeps the scores out of memory; ``mask``: the mask's node; ``used``: experts per token;
-    ``fetched``: bytes of K and V
-    copied from a host cache; ``attend``/``feed``/``expert``: devices of the three parts (-1 = host)."""
+    ``held``: its K and V, where they are not on its
+    device; ``store``: device of its cache; ``gate``: where a state's
+    gate is computed; ``score``: where attention itself is; ``attend``/``feed``/``expert``: devices of the three parts (-1 = host)."""
 
     graph: Graph
     shapes: Shapes
@@ -34,8 +35,11 @@ class Pass(NamedTuple):
     heads: int
     head_k: int
     head_v: int
-    fetched: tuple[int, int]
+    held: tuple[int, ...]
     state: int
+    store: int
+    gate: int
+    score: int
     attend: int
     feed: int
     expert: int
@@ -74,15 +78,22 @@ def attention(at: Pass, source: int) -> int:
     if "attn_kv_a_mqa" in at.shapes:
         return _latent(at, source)
     query, key, value, gate = _projections(at, source)
-    for cached in (key, value):
-        if cached is not None:
-            at.graph.read(cached)
+    _store(at, key, value)
     width = at.heads * at.head_v
     scored = _scores(at, query, width)
     if gate is not None:  # the query projection carries a gate: half of it opens the output
         opened = at.graph.inplace(at.wide(width, gate))
-        scored = at.graph.op(at.graph.nodes[scored].size, scored, opened, reuse=(scored,))
+        scored = at.graph.op(at.graph.size(scored), scored, opened, reuse=(scored,))
     return scored
+
+
+def _store(at: Pass, *rows: int | None) -> None:
+    """Write rows into the cache, where it lies: on another device that ends the split."""
+    at.graph.device = at.store
+    for row in rows:
+        if row is not None:
+            at.graph.read(row)
+    at.graph.device = at.attend
 
 
 def project(at: Pass, scored: int) -> int:
@@ -117,12 +128,16 @@ def _projections(at: Pass, source: int) -> tuple[int, int | None, int | None, in
 
 def _scores(at: Pass, query: int, width: int) -> int:
     """Attention itself: one fused tensor with flash attention; else scores for every cell, head and token."""
-    held = [at.graph.op(size) for size in at.fetched if size]
+    at.graph.device = at.score
     if not at.cells:
-        return at.wide(width, query, at.mask, *held)
-    scores = at.graph.op(at.cells * at.heads * at.rows * FLOAT, query, *held)
-    weights = at.graph.op(at.graph.nodes[scores].size, scores, at.mask, reuse=(scores,))
-    return at.wide(width, at.wide(width, weights))
+        scored = at.wide(width, query, at.mask, *at.held)
+        at.graph.device = at.attend
+        return scored
+    scores = at.graph.op(at.cells * at.heads * at.rows * FLOAT, query, *at.held)
+    weights = at.graph.op(at.graph.size(scores), scores, at.mask, reuse=(scores,))
+    scored = at.wide(width, at.wide(width, weights))
+    at.graph.device = at.attend
+    return scored
 
 
 def _latent(at: Pass, source: int) -> int:
@@ -139,7 +154,7 @@ def _latent(at: Pass, source: int) -> int:
     compressed = at.multiply("attn_kv_a_mqa", source)
     normed = at.wide(latent, compressed)
     turned = at.wide(rope, compressed)
-    at.graph.read(at.wide(latent + rope, normed, turned))
+    _store(at, at.wide(latent + rope, normed, turned))
     scored = _scores(at, joined, latent * at.heads)
     value = at.shapes["attn_v_b"][1] if "attn_v_b" in at.shapes else at.head_v
     return at.wide(value * at.heads, at.wide(value * at.heads, scored))
@@ -165,7 +180,7 @@ def experts(at: Pass, routed: int, source: int) -> int:
     graph.device = at.feed
     logits = at.multiply("ffn_gate_inp", routed)
     count = at.width("ffn_gate_inp")
-    biased = graph.op(graph.nodes[logits].size, logits) if "exp_probs_b.bias" in at.shapes else logits
+    biased = graph.op(graph.size(logits), logits) if "exp_probs_b.bias" in at.shapes else logits
     chosen = at.wide(count, biased)
     weights = at.wide(at.used, logits, chosen)
     graph.device = at.expert
@@ -173,11 +188,11 @@ def experts(at: Pass, routed: int, source: int) -> int:
         source = graph.inplace(at.wide(at.shapes["ffn_gate_exps"][0], source, weights))
     out = _stacked(at, source, chosen)
     if not at.row.get("experts_weigh_input"):
-        out = graph.op(graph.nodes[out].size, out, weights, reuse=(out,))
+        out = graph.op(graph.size(out), out, weights, reuse=(out,))
     width = at.shapes["ffn_down_exps"][1]
     total = at.wide(width, out, out) if at.used > 1 else at.wide(width, out)
     for _ in range(at.used - 2):
-        total = graph.op(graph.nodes[total].size, total, out, reuse=(total,))
+        total = graph.op(graph.size(total), total, out, reuse=(total,))
     return total
 
 

@@ -82,7 +82,7 @@ def _build(
         given(2 * FLOAT * rows * max((x.v for x in geo.layers), default=0))
     wide, narrow = _masks(geo, context, graph, rows)
     stream = _embed(geo, graph, picture, width, spots[0].attend if spots else HOST)
-    held = look_up(graph, geo.per_layer * geo.trunk, rows, stream) if geo.per_layer else None
+    own_rows = look_up(graph, geo.per_layer * geo.trunk, rows, stream) if geo.per_layer else None
     if geo.streams > 1:
         stream = stack(graph, stream, geo.streams)
     chosen = _sample(geo, spots)
@@ -91,16 +91,20 @@ def _build(
         layer = geo.layers[i]
         mask = narrow if layer.sliding and narrow is not None else wide
         cells = 0 if context.flash else (window_cells(geo, context) if layer.sliding else context.ctx_seq)
-        at = _pass(geo, layer, context, launch, spots[i], graph, rows, cells, mask)
+        away = launch.no_kv_offload and layer.cached and _state_next(geo, i) is not None
+        held = () if away else _held(geo, i, context, launch, spots, graph)
+        gate = _gate_device(geo, i, spots)
+        store = HOST if launch.no_kv_offload else spots[i].attend
+        at = _pass(geo, layer, context, spots[i], graph, rows, cells, mask, held, store, gate, away)
         before = spots[i - 1].attend if i else HOST
         follow = spots[i + 1].attend if i + 1 < len(spots) else own.output
-        if geo.streams > 1 and held:
-            stream = stacked_layer(at, stream, geo.streams, held)
+        if geo.streams > 1 and own_rows:
+            stream = stacked_layer(at, stream, geo.streams, own_rows)
             continue
         outputs = context.outputs if i == last else rows
         stream = _layer(at, stream, layer, spots[i], before, follow, outputs, geo)
-        if held:
-            stream = graph.add(stream, inject(at, stream, stream, held))
+        if own_rows:
+            stream = graph.add(stream, inject(at, stream, stream, own_rows))
     _head(geo, own, spots[-1].attend if spots else HOST, graph, stream, rows, min(rows, context.outputs))
 
 
@@ -128,12 +132,15 @@ def _pass(
     geo: Geometry,
     layer: Layer,
     context: Context,
-    launch: Launch,
     spot: Spot,
     graph: Graph,
     rows: int,
     cells: int,
     mask: int,
+    held: tuple[int, ...],
+    store: int,
+    gate: int,
+    away: bool,
 ) -> Pass:
     head_k = layer.k // layer.kv_heads if layer.kv_heads else geo.head_k
     head_v = layer.v // layer.kv_heads if layer.kv_heads and layer.v else geo.head_v
@@ -149,19 +156,58 @@ def _pass(
         heads=layer.heads,
         head_k=head_k,
         head_v=head_v,
-        fetched=_fetched(geo, layer, context) if launch.no_kv_offload and spot.attend != HOST else (0, 0),
+        held=held,
         state=geo.state_s,
+        store=store,
+        gate=gate,
+        score=HOST if away else spot.attend,
         attend=spot.attend,
         feed=spot.feed,
         expert=spot.expert,
     )
 
 
-def _fetched(geo: Geometry, layer: Layer, context: Context) -> tuple[int, int]:
-    """Bytes of K and V a device copies from a cache that stays on the host, for one layer's attention."""
+def _held(
+    geo: Geometry, number: int, context: Context, launch: Launch, spots: Sequence[Spot], graph: Graph
+) -> tuple[int, ...]:
+    """K and V of a layer as its attention finds them: with their owner, or on the host. Layers without a cache of
+    their own read the last one of their kind, and each makes its own copy when that lies on another device."""
+    layer = geo.layers[number]
+    owner = number
+    if not layer.cached:
+        owners = [x.number for x in geo.layers if x.cached and x.sliding == layer.sliding]
+        if not owners:
+            return ()
+        owner = owners[-1]
+    device = HOST if launch.no_kv_offload else spots[owner].attend
+    if device == spots[number].attend:
+        return ()
     times = (window_cells(geo, context) if layer.sliding else context.ctx_seq) * context.streams
-    key = times * row_bytes(layer.k, context.type_k, geo.tables)
-    return key, times * row_bytes(layer.v, context.type_v, geo.tables)
+    source = geo.layers[owner]
+    sizes = row_bytes(source.k, context.type_k, geo.tables), row_bytes(source.v, context.type_v, geo.tables)
+    return tuple(graph.outside(times * size, device) for size in sizes if size)
+
+
+def _gate_device(geo: Geometry, number: int, spots: Sequence[Spot]) -> int:
+    """Where a recurrent layer's gate is computed: the engine fetches the next layer's state first, so on its device."""
+    following = _state_next(geo, number)
+    return spots[number if following is None or not geo.layers[number].recurrent else following].attend
+
+
+def _state_next(geo: Geometry, number: int) -> int | None:
+    """The recurrent layer whose state is fetched in the middle of this one: the next, or this one when it attends
+    too; none where experts or another attention come in between."""
+    layer = geo.layers[number]
+    if layer.recurrent and layer.cached:
+        return number
+    if "ffn_gate_inp" in geo.shapes[number]:
+        return None
+    for i in range(number + 1, geo.trunk):
+        if geo.layers[i].recurrent:
+            return i if geo.row.get("state") != "ssm" or "ssm_in" in geo.shapes[i] else None
+        if geo.layers[i].cached or "ffn_gate_inp" in geo.shapes[i]:
+            return None
+    return None
 
 
 def _sample(geo: Geometry, spots: Sequence[Spot]) -> list[int]:
@@ -171,10 +217,10 @@ def _sample(geo: Geometry, spots: Sequence[Spot]) -> list[int]:
     before: object = None
     for i in range(geo.trunk):
         layer = geo.layers[i]
-        kind = (geo.kinds[i], layer.sliding, layer.recurrent, spots[i])
+        kind = (geo.kinds[i], layer.sliding, layer.recurrent, layer.cached, spots[i], _gate_device(geo, i, spots))
         step = (before, kind)
         seen[step] = seen.get(step, 0) + 1
-        if seen[step] <= 2 or i == geo.trunk - 1:
+        if seen[step] <= 2 or i == geo.trunk - 1 or spots[i] != spots[i + 1]:
             chosen.append(i)
         before = kind
     return chosen
@@ -205,10 +251,10 @@ def _layer(
     if not any(k.startswith("ffn_down") for k in shapes):
         return stream
     graph.device = spot.norm
-    nearby = spot.attend
+    nearby = spot.attend if mixes else before
     stem = "ffn_norm" if "ffn_norm" in shapes else "post_attention_norm"
     kept = "post_ffw_norm" in shapes and stem != "ffn_norm"
-    source = normed if not mixes else stream if kept else norm(at, stem, stream, nearby)
+    source = stream if kept else norm(at, stem, stream, nearby) if mixes or stem in shapes else normed
     out = _feed(at, source, stream)
     graph.device = follow if spot.feed == HOST or spot.expert == HOST else spot.attend
     out = norm(at, "post_ffw_norm", out)
@@ -228,7 +274,7 @@ def _mix(at: Pass, stream: int, normed: int, layer: Layer) -> tuple[int, int]:
 
 def _last_rows(at: Pass, outputs: int, mixed: int, residual: int) -> tuple[Pass, int, int]:
     """Only the rows that need logits go on through the last feed-forward."""
-    width = at.graph.nodes[residual].size // at.rows
+    width = at.graph.size(residual) // at.rows
     return at._replace(rows=outputs), at.graph.op(width * outputs, mixed), at.graph.op(width * outputs, residual)
 
 
@@ -255,5 +301,5 @@ def _head(geo: Geometry, own: Owners, before: int, graph: Graph, stream: int, ro
     graph.device = own.output
     final = graph.inplace(final)
     if geo.row.get("late_output"):
-        final = graph.op(graph.nodes[final].size // rows * outputs, final)
+        final = graph.op(graph.size(final) // rows * outputs, final)
     graph.op(geo.vocab * outputs * FLOAT, final, pinned=True)

@@ -38,25 +38,25 @@ def inject(at: Pass, stream: int, source: int, held: PerLayer) -> int:
     """A layer's own embedding, gated by its output, projected and normed: what is then added to the stream."""
     at.graph.device = at.attend
     gate = at.graph.inplace(at.multiply("inp_gate", source))
-    small = at.graph.op(at.graph.nodes[gate].size, gate, held.join(at.graph), reuse=(gate,))
+    small = at.graph.op(at.graph.size(gate), gate, held.join(at.graph), reuse=(gate,))
     del stream
     return norm(at, "post_norm", at.multiply("proj", small))
 
 
 def stack(graph: Graph, scaled: int, streams: int) -> int:
     """Gemma 3n's parallel streams: the input projected once for each further stream, and normed to its size."""
-    size = graph.nodes[scaled].size
+    size = graph.size(scaled)
     more = graph.op(size * (streams - 1), graph.op(size * (streams - 1), scaled))
-    grown = graph.op(graph.nodes[more].size, more)
-    graph.read(graph.op(graph.nodes[more].size, more))
-    return graph.op(size * streams, scaled, graph.op(graph.nodes[grown].size, grown, reuse=(grown,)))
+    grown = graph.op(graph.size(more), more)
+    graph.read(graph.op(graph.size(more), more))
+    return graph.op(size * streams, scaled, graph.op(graph.size(grown), grown, reuse=(grown,)))
 
 
 def stacked_layer(at: Pass, stacked: int, streams: int, held: PerLayer) -> int:
     """One Gemma 3n block over its streams: predict, attend beside a low-rank path, feed forward, correct, inject."""
     graph = at.graph
     graph.device = at.attend
-    whole = graph.nodes[stacked].size
+    whole = graph.size(stacked)
     one = whole // streams
     mixed = graph.op(whole, graph.op(whole, stacked), graph.inplace(graph.op(one, stacked)))
     predicted = graph.op(whole, graph.op(whole, mixed), stacked)

@@ -13,51 +13,69 @@ ALIGNMENT = 64  # bytes; TENSOR_ALIGNMENT of the CPU buffer, and no device pads 
 
 
 class Node(NamedTuple):
-    """One tensor. ``size``: bytes (0 = lives elsewhere: a view or a cache); ``sources``: nodes it reads;
-    ``reuse``: sources whose buffer it may take over; ``device``: where it is computed; ``pinned``: never freed."""
+    """One tensor. ``size``: bytes (0 = nothing of its own: a write into a cache); ``sources``: nodes it reads;
+    ``reuse``: sources whose buffer it may take over; ``device``: where it is computed; ``given``: there before the
+    graph runs; ``pinned``: never freed; ``outside``: held by another buffer (a cache)."""
 
     size: int
     sources: tuple[int, ...]
     reuse: tuple[int, ...]
     device: int
-    given: bool
-    pinned: bool
+    given: bool = False
+    pinned: bool = False
+    outside: bool = False
 
 
 class Graph:
-    """Nodes in execution order. ``copies``: how many copies the scheduler keeps of what crosses devices (4 with
-    pipeline parallelism, where they are never freed)."""
+    """Nodes, and the order they are planned in. ``copies``: how many copies the scheduler keeps of what crosses devices
+    (4 with pipeline parallelism, where they are never freed). ``device``: where the next tensors are computed."""
 
     def __init__(self, copies: int = 1) -> None:
         self.nodes: list[Node] = []
+        self.order: list[int] = []
         self.copies = copies
         self.device = -1
         self._copied: dict[tuple[int, int], int] = {}
+        self._split = 0
+        self._running = -2
 
     def given(self, size: int) -> int:
         """An input of the graph, held by the host from the start; pipelining keeps all its copies."""
-        self.nodes.append(Node(_aligned(size) * self.copies, (), (), -1, True, self.copies > 1))
-        return len(self.nodes) - 1
+        return self._append(Node(_aligned(size) * self.copies, (), (), -1, True, self.copies > 1))
+
+    def outside(self, size: int, device: int) -> int:
+        """A tensor that another buffer of this device holds: it costs only where it has to be copied."""
+        return self._append(Node(_aligned(size), (), (), device, outside=True))
 
     def op(self, size: int, *sources: int, reuse: Sequence[int] = (), pinned: bool = False) -> int:
         """A computed tensor on the current device; sources on other devices are copied here first."""
         here = self.device
+        if here != self._running:  # a new split: what it needs from elsewhere is copied before its first tensor
+            self._split, self._running = len(self.order), here
         local = tuple(self._local(s, here) for s in sources)
         may = tuple(local[sources.index(s)] for s in reuse)
-        self.nodes.append(Node(_aligned(size), local, may, here, False, pinned))
-        return len(self.nodes) - 1
+        return self._append(Node(_aligned(size), local, may, here, pinned=pinned))
 
     def inplace(self, source: int, *others: int) -> int:
         """An element-wise result of the same shape: takes over its first source's buffer when nothing else reads it."""
-        return self.op(self.nodes[source].size, source, *others, reuse=(source,))
+        return self.op(self.size(source), source, *others, reuse=(source,))
 
     def add(self, left: int, right: int) -> int:
         """A sum of two tensors of one shape: takes over either buffer, the left one first."""
-        return self.op(self.nodes[left].size, left, right, reuse=(left, right))
+        return self.op(self.size(left), left, right, reuse=(left, right))
 
     def read(self, *sources: int) -> None:
         """A consumer that leaves nothing behind: writing rows into a cache."""
         self.op(0, *sources)
+
+    def size(self, node: int) -> int:
+        """Bytes of a tensor."""
+        return self.nodes[node].size
+
+    def _append(self, node: Node) -> int:
+        self.nodes.append(node)
+        self.order.append(len(self.nodes) - 1)
+        return len(self.nodes) - 1
 
     def _local(self, source: int, device: int) -> int:
         node = self.nodes[source]
@@ -68,6 +86,8 @@ class Graph:
             size = node.size if node.given else node.size * self.copies
             self.nodes.append(Node(size, (source,), (), device, self.copies > 1, self.copies > 1))
             known = self._copied[source, device] = len(self.nodes) - 1
+            self.order.insert(self._split, known)
+            self._split += 1
         return known
 
 
@@ -126,11 +146,13 @@ def peaks(graph: Graph) -> dict[int, int]:
         for source in node.sources:
             uses[source] += 1
     places = [-1] * len(nodes)
-    for i, node in enumerate(nodes):
+    for i in graph.order:
+        node = nodes[i]
         if node.given and node.size:
             places[i] = arenas.setdefault(node.device, Arena()).take(node.size)
-    for i, node in enumerate(nodes):
-        if not node.given and node.size:
+    for i in graph.order:
+        node = nodes[i]
+        if node.size and not (node.given or node.outside):
             places[i] = _place(node, nodes, uses, places, arenas)
         for source in node.sources:
             uses[source] -= 1

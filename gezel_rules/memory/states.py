@@ -85,7 +85,7 @@ def _mamba1(at: Pass, source: int) -> int:
     step = at.multiply("ssm_dt", at.wide(at.shapes["ssm_dt"][0], ranked))
     out = at.graph.op((inner * at.rows + at.state * at.sequences) * FLOAT, convolved, step, ranked, ranked)
     at.graph.read(out)
-    gate = at.wide(inner, joined)
+    gate = _gate(at, inner, joined)
     return at.multiply("ssm_out", _opened(at, inner, convolved, out, gate))
 
 
@@ -96,9 +96,18 @@ def _mamba2(at: Pass, source: int) -> int:
     step = at.graph.inplace(at.wide(at.shapes["ssm_a"][-1], joined))
     out = at.graph.op((inner * at.rows + at.state * at.sequences) * FLOAT, convolved, step, convolved, convolved)
     at.graph.read(out)
-    gate = at.wide(inner, joined)
+    gate = _gate(at, inner, joined)
     opened = norm(at, "ssm_norm", _opened(at, inner, convolved, out, gate))
     return at.multiply("ssm_out", opened)
+
+
+def _gate(at: Pass, inner: int, joined: int) -> int:
+    """The gate's half of the projection. It has no weight: where the next recurrent layer's state has been fetched
+    just before, it is computed on that layer's device."""
+    at.graph.device = at.gate
+    gate = at.wide(inner, joined)
+    at.graph.device = at.attend
+    return gate
 
 
 def _opened(at: Pass, inner: int, convolved: int, scanned: int, gate: int) -> int:
@@ -110,7 +119,7 @@ def _opened(at: Pass, inner: int, convolved: int, scanned: int, gate: int) -> in
 
 def _mixing(at: Pass, source: int) -> int:
     """RWKV and anything unknown: receptance, key, value, gate and decay side by side over a shifted copy."""
-    width = at.graph.nodes[source].size // (at.rows * FLOAT)
+    width = at.graph.size(source) // (at.rows * FLOAT)
     shifted = at.wide(width, source)
     mixed = at.wide(6 * width, shifted, source)
     parts = [at.wide(width, mixed) for _ in range(5)]
