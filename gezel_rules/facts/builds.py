@@ -58,7 +58,7 @@ class Engine(NamedTuple):
 
 
 def engine_at(
-    kind: str, command: Sequence[str], cache_dir: Path, environ: Mapping[str, str], run: Runner | None = None
+    kind: str, command: Sequence[str], cache_dir: Path | None, environ: Mapping[str, str], run: Runner | None = None
 ) -> Engine:
     """The engine that ``command`` starts, ready to be asked. Raises BadInput when there is no such program."""
     return Engine(kind, tuple(command), environ, kept_answers(command, cache_dir, environ), run or _run)
@@ -72,7 +72,7 @@ def _run(argv: Sequence[str], environ: Mapping[str, str]) -> Answer:
 
 def build_facts(
     command: Sequence[str],
-    cache_dir: Path,
+    cache_dir: Path | None,
     environ: Mapping[str, str],
     *,
     kind: str,
@@ -84,8 +84,8 @@ def build_facts(
     """``engine.kind``, ``engine.version``, ``engine.build``, ``engine.flags``; and with device ``rules`` also
     ``devices``, ``host.unified`` and ``engine.backend`` (``cpu_backend`` when there are no devices).
 
-    ``fresh`` asks for devices in any case. Raises BadInput when there is no such program or it is no llama.cpp
-    engine, EngineFailed when it does not answer.
+    Answers are kept under ``cache_dir`` (``None``: not at all); ``fresh`` asks for devices in any case. Raises
+    BadInput when there is no such program or it is no llama.cpp engine, EngineFailed when it does not answer.
     """
     engine = engine_at(kind, command, cache_dir, environ, run)
     build = read_build(engine)

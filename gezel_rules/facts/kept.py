@@ -21,15 +21,18 @@ _WHEEL_TABLE = "llama-cpp/embedded.yaml"  # and the flags it takes
 
 
 class Kept(NamedTuple):
-    """The answers of one engine: their file, and the identity it must carry to be believed."""
+    """The answers of one engine: their file (``None``: nothing is kept), and the identity it must carry to be
+    believed."""
 
-    path: Path
+    path: Path | None
     identity: list[Any]
 
     def read(self) -> dict[str, Any]:
         """What is kept; empty when there is nothing, or nothing that can be believed."""
         import json
 
+        if self.path is None:
+            return {}
         try:
             with self.path.open("rb") as file:
                 kept = json.loads(file.read(MAX_BYTES))
@@ -41,6 +44,8 @@ class Kept(NamedTuple):
         """Replace what is kept, whole or not at all. A cache that cannot be written is no error."""
         import json
 
+        if self.path is None:
+            return
         part = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,13 +62,13 @@ def _discard(part: Path) -> None:
         return
 
 
-def kept_answers(command: Sequence[str], cache_dir: Path, environ: Mapping[str, str]) -> Kept:
+def kept_answers(command: Sequence[str], cache_dir: Path | None, environ: Mapping[str, str]) -> Kept:
     """Where the answers of the engine that ``command`` starts are kept. Raises BadInput when there is none."""
     program = find_program(command[0], environ)
     files = [program.resolve()]
     files += _module_files(command) if "-m" in command[:-1] else _libraries(files[0])
     name = f"{program.name}-{zlib.crc32(os.fsencode(' '.join([str(program), *command[1:]]))):08x}.json"
-    return Kept(cache_dir / "engines" / name, [FORMAT, list(command), *map(_stat, files)])
+    return Kept(cache_dir and cache_dir / "engines" / name, [FORMAT, list(command), *map(_stat, files)])
 
 
 def find_program(name: str, environ: Mapping[str, str]) -> Path:

@@ -148,7 +148,7 @@ def asked(engine: Path) -> list[str]:
     return Path(f"{engine}.asked").read_text().split()
 
 
-def facts(engine: Path, cache: Path, **more):
+def facts(engine: Path, cache: Path | None, **more):
     more = {"rules": RULES, "cpu_backend": "cpu", "environ": {}, **more}
     environ = more.pop("environ")
     return build_facts((str(engine),), cache, environ, kind="llama-server", **more)
@@ -247,6 +247,12 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     engine = script(tmp_path / "llama-server", ENGINE)
     (tmp_path / "cache").write_text("a file where the folder should be")
     assert facts(engine, tmp_path / "cache")["engine.build"].value == 5123
+
+
+def test_without_a_cache_everything_is_asked_each_time(tmp_path):
+    engine = script(tmp_path / "llama-server", ENGINE)
+    assert facts(engine, None) == facts(engine, None)
+    assert len(asked(engine)) == 6
 
 
 def test_an_engine_that_cannot_list_devices_leaves_them_unknown(tmp_path):
