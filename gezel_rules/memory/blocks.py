@@ -20,9 +20,10 @@ Shapes = Mapping[str, tuple[int, ...]]
 class Pass(NamedTuple):
     """One batch through one layer. ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0
     when flash attention keeps the scores out of memory; ``mask``: the mask's node; ``used``: experts per token;
-    ``held``: its K and V, where they are not on its
-    device; ``store``: device of its cache; ``gate``: where a state's
-    gate is computed; ``score``: where attention itself is; ``attend``/``feed``/``expert``: devices of the three parts (-1 = host)."""
+    ``held``: its K and V, where they are not on its device; ``owns``: has a cache of its
+    own; ``store``: its device; ``gate``: where a state's
+    gate is computed; ``score``: where attention itself is; ``attend``/``feed``/``expert``: devices of the three parts
+    (-1 = host)."""
 
     graph: Graph
     shapes: Shapes
@@ -37,6 +38,7 @@ class Pass(NamedTuple):
     head_v: int
     held: tuple[int, ...]
     state: int
+    owns: bool
     store: int
     gate: int
     score: int
@@ -115,7 +117,7 @@ def _projections(at: Pass, source: int) -> tuple[int, int | None, int | None, in
     full = at.multiply("attn_q", source)
     gated = at.width("attn_q") == 2 * at.heads * at.head_k and "attn_q_norm" in at.shapes
     query = at.wide(at.heads * at.head_k, full) if gated else full
-    if "attn_k" not in at.shapes:
+    if "attn_k" not in at.shapes or not at.owns:
         return query, None, None, full if gated else None
     value_first = not at.row.get("key_first")
     value = at.multiply("attn_v", source) if value_first and "attn_v" in at.shapes else None

@@ -81,11 +81,12 @@ def _build(
     if not context.flash:  # transposed V rows are addressed value by value
         given(2 * FLOAT * rows * max((x.v for x in geo.layers), default=0))
     wide, narrow = _masks(geo, context, graph, rows)
-    stream = _embed(geo, graph, picture, width, spots[0].attend if spots else HOST)
-    own_rows = look_up(graph, geo.per_layer * geo.trunk, rows, stream) if geo.per_layer else None
+    first = spots[0].attend if spots else HOST
+    stream = _embed(geo, graph, picture, width, HOST if geo.per_layer else first)
+    own_rows = look_up(graph, geo.per_layer * geo.trunk, rows, stream, first) if geo.per_layer else None
     if geo.streams > 1:
-        stream = stack(graph, stream, geo.streams)
-    chosen = _sample(geo, spots)
+        stream = stack(graph, stream, geo.streams, own.output)
+    chosen = _sample(geo, launch, spots)
     last = chosen[-1] if chosen else None
     for i in chosen:
         layer = geo.layers[i]
@@ -99,7 +100,7 @@ def _build(
         before = spots[i - 1].attend if i else HOST
         follow = spots[i + 1].attend if i + 1 < len(spots) else own.output
         if geo.streams > 1 and own_rows:
-            stream = stacked_layer(at, stream, geo.streams, own_rows)
+            stream = stacked_layer(at, stream, geo.streams, own_rows, before if i else own.output)
             continue
         outputs = context.outputs if i == last else rows
         stream = _layer(at, stream, layer, spots[i], before, follow, outputs, geo)
@@ -158,6 +159,7 @@ def _pass(
         head_v=head_v,
         held=held,
         state=geo.state_s,
+        owns=layer.cached,
         store=store,
         gate=gate,
         score=HOST if away else spot.attend,
@@ -173,12 +175,9 @@ def _held(
     """K and V of a layer as its attention finds them: with their owner, or on the host. Layers without a cache of
     their own read the last one of their kind, and each makes its own copy when that lies on another device."""
     layer = geo.layers[number]
-    owner = number
-    if not layer.cached:
-        owners = [x.number for x in geo.layers if x.cached and x.sliding == layer.sliding]
-        if not owners:
-            return ()
-        owner = owners[-1]
+    owner = _owner(geo, number)
+    if owner is None:
+        return ()
     device = HOST if launch.no_kv_offload else spots[owner].attend
     if device == spots[number].attend:
         return ()
@@ -186,6 +185,14 @@ def _held(
     source = geo.layers[owner]
     sizes = row_bytes(source.k, context.type_k, geo.tables), row_bytes(source.v, context.type_v, geo.tables)
     return tuple(graph.outside(times * size, device) for size in sizes if size)
+
+
+def _owner(geo: Geometry, number: int) -> int | None:
+    """The layer whose cache this one reads."""
+    layer = geo.layers[number]
+    if layer.cached:
+        return number
+    return next((x.number for x in reversed(geo.layers) if x.cached and x.sliding == layer.sliding), None)
 
 
 def _gate_device(geo: Geometry, number: int, spots: Sequence[Spot]) -> int:
@@ -210,8 +217,9 @@ def _state_next(geo: Geometry, number: int) -> int | None:
     return None
 
 
-def _sample(geo: Geometry, spots: Sequence[Spot]) -> list[int]:
-    """Layers that matter: each kind of step from one layer to the next at most twice, the last one always."""
+def _sample(geo: Geometry, launch: Launch, spots: Sequence[Spot]) -> list[int]:
+    """Layers that matter: each kind of step from one layer to the next at most twice; always the last one, those before
+    a change of device, and those that read another device's cache."""
     chosen: list[int] = []
     seen: dict[object, int] = {}
     before: object = None
@@ -220,7 +228,9 @@ def _sample(geo: Geometry, spots: Sequence[Spot]) -> list[int]:
         kind = (geo.kinds[i], layer.sliding, layer.recurrent, layer.cached, spots[i], _gate_device(geo, i, spots))
         step = (before, kind)
         seen[step] = seen.get(step, 0) + 1
-        if seen[step] <= 2 or i == geo.trunk - 1 or spots[i] != spots[i + 1]:
+        owner = None if layer.cached else _owner(geo, i)
+        reads = owner is not None and (launch.no_kv_offload or spots[owner].attend != spots[i].attend)
+        if seen[step] <= 2 or reads or i == geo.trunk - 1 or spots[i] != spots[i + 1]:
             chosen.append(i)
         before = kind
     return chosen

@@ -26,39 +26,51 @@ class PerLayer:
             self.joined = graph.op(self.size, graph.add(projected, self.looked))
         return self.joined
 
+    def slice(self, graph: Graph, size: int) -> int:
+        """One layer's rows of them: on another device only these are copied."""
+        joined = self.join(graph)
+        home = graph.nodes[joined].device
+        return joined if home == graph.device else graph.outside(size, home)
 
-def look_up(graph: Graph, values: int, rows: int, scaled: int) -> PerLayer:
-    """The host's lookup of ``values`` per token over all layers."""
+
+def look_up(graph: Graph, values: int, rows: int, scaled: int, first: int) -> PerLayer:
+    """The host's lookup of ``values`` per token over all layers, scaled where the first layer is."""
     graph.device = -1
     size = values * rows * FLOAT
-    return PerLayer(size, graph.op(size), scaled)
+    looked = graph.op(size)
+    graph.device = first
+    return PerLayer(size, graph.inplace(looked), scaled)
 
 
 def inject(at: Pass, stream: int, source: int, held: PerLayer) -> int:
     """A layer's own embedding, gated by its output, projected and normed: what is then added to the stream."""
     at.graph.device = at.attend
     gate = at.graph.inplace(at.multiply("inp_gate", source))
-    small = at.graph.op(at.graph.size(gate), gate, held.join(at.graph), reuse=(gate,))
+    small = at.graph.op(at.graph.size(gate), gate, held.slice(at.graph, at.graph.size(gate)), reuse=(gate,))
     del stream
     return norm(at, "post_norm", at.multiply("proj", small))
 
 
-def stack(graph: Graph, scaled: int, streams: int) -> int:
-    """Gemma 3n's parallel streams: the input projected once for each further stream, and normed to its size."""
+def stack(graph: Graph, scaled: int, streams: int, output: int) -> int:
+    """Gemma 3n's parallel streams: the input projected once for each further stream, and normed to its size. The
+    projection counts as an output weight and lies with it."""
     size = graph.size(scaled)
+    graph.device = output
     more = graph.op(size * (streams - 1), graph.op(size * (streams - 1), scaled))
     grown = graph.op(graph.size(more), more)
     graph.read(graph.op(graph.size(more), more))
     return graph.op(size * streams, scaled, graph.op(graph.size(grown), grown, reuse=(grown,)))
 
 
-def stacked_layer(at: Pass, stacked: int, streams: int, held: PerLayer) -> int:
+def stacked_layer(at: Pass, stacked: int, streams: int, held: PerLayer, before: int) -> int:
     """One Gemma 3n block over its streams: predict, attend beside a low-rank path, feed forward, correct, inject."""
     graph = at.graph
-    graph.device = at.attend
     whole = graph.size(stacked)
     one = whole // streams
-    mixed = graph.op(whole, graph.op(whole, stacked), graph.inplace(graph.op(one, stacked)))
+    graph.device = before if before >= 0 else at.attend
+    turned, normed = graph.op(whole, stacked), graph.op(one, stacked)
+    graph.device = at.attend
+    mixed = graph.op(whole, turned, graph.inplace(normed))
     predicted = graph.op(whole, graph.op(whole, mixed), stacked)
     normed = graph.inplace(graph.op(one, predicted))
     attended = norm(at, "post_attention_norm", project(at, attention(at, normed)))
