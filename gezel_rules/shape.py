@@ -75,5 +75,5 @@ def items(node: Node, what: str, kind: str, problems: list[Problem]) -> list[Nod
         if fits(kind, child.value):
             good.append(child)
         else:
-            problems.append(child.problem(f"{what}: expected {kind}, not {kind_of(child.value)}"))
+            problems.append(child.problem(f"{what}: expected {kind.replace('|', ' or ')}, not {kind_of(child.value)}"))
     return good

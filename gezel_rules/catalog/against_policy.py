@@ -26,11 +26,11 @@ def check(
     problems: list[Problem] = []
     for node, what, known in _named(entry, backends, spec_types, samplings, reasoning_formats, models):
         if known is not None and node.value not in known:
-            problems.append(node.problem(f"unknown {what} '{node.value}'{did_you_mean(str(node.value), known)}"))
+            problems.append(node.problem(f"unknown {what} {node.value!a}{did_you_mean(str(node.value), known)}"))
     for block in (entry.header, entry.draft and entry.draft.header):
         if block is not None:
             read_header_block(block, problems)
-    return sorted(problems, key=lambda problem: problem.span[1:3] if problem.span else (0, 0))
+    return sorted(problems, key=lambda problem: problem.span or ())
 
 
 def _named(

@@ -29,7 +29,7 @@ def _file(node: Node, problems: list[Problem]) -> ModelFile | None:
     got = fields(node, "a file", problems, required, optional)
     if "role" in got and got["role"].value not in ROLES:
         hint = did_you_mean(got["role"].value, ROLES) or f"; it is one of: {', '.join(ROLES)}"
-        problems.append(got["role"].problem(f"unknown role '{got['role'].value}'{hint}"))
+        problems.append(got["role"].problem(f"unknown role {got['role'].value!a}{hint}"))
     sources = read_sources(got["sources"], "shards" in got, problems) if "sources" in got else ()
     parts = _shards(got["shards"], sources, problems) if "shards" in got else (_part(got, sources, problems),)
     return ModelFile(got["role"].value, parts, place(node)) if len(problems) == before else None
@@ -75,7 +75,7 @@ def _repeated(node: Node, problems: list[Problem]) -> bool:
         if not isinstance(file.value, dict):
             continue
         if (role := file.value.get("role")) is not None:
-            _note(roles, str(role.value), role, f"a second file of role {role.value}", problems)
+            _note(roles, str(role.value), role, f"a second file of role {role.value!a}", problems)
         for name in _names(file):
             _note(
                 taken,

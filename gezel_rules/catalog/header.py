@@ -24,6 +24,7 @@ TEMPLATE = "tokenizer.chat_template"
 _LINE = re.compile(r"(\S+) +(\S+) +([1-9]\d{0,14}(?:x[1-9]\d{0,14}){0,3})")
 _LAYERS = re.compile(r"(?<=\.)\d{1,4}(?:[-,]\d{1,4})+(?=\.)")
 _LAYER = re.compile(r"(?<=\.)\d{1,4}(?=\.)")
+_PLAIN = re.compile(r"[A-Za-z][\w.-]*( [\w.,;-]+)*", re.ASCII)
 _SIZES = {name: (block, size) for name, block, size in QUANTS.values()}
 _MOST_TENSORS = 32768  # as many as the GGUF reader takes
 _LONGEST_NAME = 63  # bytes, GGML_MAX_NAME less the closing zero
@@ -56,7 +57,7 @@ def _read(node: Node) -> Header:
     problems: list[Problem] = []
     header = read_header_block(node, problems)
     if problems:
-        raise BadInput(problems)
+        raise BadInput(sorted(problems, key=lambda problem: problem.span or ()))
     return header
 
 
@@ -208,11 +209,15 @@ def _scalar(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return _shortest(value)
-    if isinstance(value, str) and not re.fullmatch(r"[A-Za-z][\w.-]*( [\w.,;-]+)*", value, re.ASCII):
-        import json
+    return _text(value) if isinstance(value, str) else str(value)
 
-        return json.dumps(value)
-    return str(value)
+
+def _text(text: str) -> str:
+    """A plain word or sentence as it is; anything YAML could take for something else in quotes."""
+    if _PLAIN.fullmatch(text) and text.lower() not in ("true", "false", "null", "yes", "no", "on", "off"):
+        return text
+    safe = (char if char.isprintable() and char not in '"\\' else f"\\U{ord(char):08x}" for char in text)
+    return f'"{"".join(safe)}"'
 
 
 def _shortest(value: float) -> str:

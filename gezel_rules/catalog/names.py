@@ -48,7 +48,7 @@ def relative_path_fault(path: str) -> str:
     """For a path below something: every step a plain file name, so neither absolute nor upwards."""
     if path.startswith("/"):
         return "must be relative"
-    return next((f"{fault} (in '{step}')" for step in path.split("/") if (fault := file_name_fault(step))), "")
+    return next((f"{fault} (in {step!a:.80})" for step in path.split("/") if (fault := file_name_fault(step))), "")
 
 
 def id_fault(name: str) -> str:

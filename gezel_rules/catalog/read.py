@@ -30,7 +30,7 @@ def load_entry(path: Path) -> Entry:
     problems: list[Problem] = []
     entry = _entry(root, path, problems)
     if entry is None or problems:
-        raise BadInput(sorted(problems, key=lambda problem: problem.span[1:3] if problem.span else (0, 0)))
+        raise BadInput(sorted(problems, key=lambda problem: problem.span or ()))
     return entry
 
 
@@ -70,7 +70,7 @@ def _check_id(node: Node, path: Path, problems: list[Problem]) -> None:
     if fault := names.id_fault(node.value):
         problems.append(node.problem(f"'id' {fault}"))
     elif node.value != path.stem:
-        problems.append(node.problem(f"'id' is '{node.value}', but the file is named '{path.name}'"))
+        problems.append(node.problem(f"'id' is {node.value!a}, but the file is named '{path.name}'"))
 
 
 def _own_draft(files: tuple[ModelFile, ...]) -> Draft | None:
@@ -88,7 +88,7 @@ def _draft(node: Node, files: tuple[ModelFile, ...], problems: list[Problem]) ->
     if "id" in got and (fault := names.id_fault(got["id"].value)):
         problems.append(got["id"].problem(f"'id' {fault}"))
     if "file" in got and (own is None or own.name != got["file"].value):
-        problems.append(got["file"].problem(f"'files' has no '{got['file'].value}' of role draft"))
+        problems.append(got["file"].problem(f"'files' has no {got['file'].value!a} of role draft"))
     if "id" in got and own is not None:
         problems.append(got["id"].problem(f"'id' names another entry, but '{own.name}' here has the role draft"))
     backends = items(got["backends"], "'backends'", TEXT, problems) if "backends" in got else None

@@ -86,7 +86,7 @@ def _check_resources(node: Node, problems: list[Problem]) -> None:
     if not node.value:
         problems.append(node.problem("'parts' must name at least one resource"))
     problems.extend(
-        part.problem(f"'{part.value}' {fault}") for part in parts if (fault := names.resource_fault(part.value))
+        part.problem(f"{part.value!a} {fault}") for part in parts if (fault := names.resource_fault(part.value))
     )
 
 

@@ -46,11 +46,11 @@ def load_host(path: Path, backends: Collection[str] | None = None) -> dict[str, 
     problems: list[Problem] = []
     got = fields(root, "a host", problems, _REQUIRED, {"unified": FLAG})
     if "host" in got and got["host"].value != path.stem:
-        problems.append(got["host"].problem(f"'host' is '{got['host'].value}', but the file is named '{path.name}'"))
+        problems.append(got["host"].problem(f"'host' is {got['host'].value!a}, but the file is named '{path.name}'"))
     devices = _devices(got["devices"], problems) if "devices" in got else []
     facts = _host(got, devices, problems) | (_engine(got["engine"], backends, problems) if "engine" in got else {})
     if problems:
-        raise BadInput(sorted(problems, key=lambda problem: problem.span[1:3] if problem.span else (0, 0)))
+        raise BadInput(sorted(problems, key=lambda problem: problem.span or ()))
     return facts | {"devices": _fact(devices, got["devices"])}
 
 
@@ -96,7 +96,7 @@ def _flags(node: Node, problems: list[Problem]) -> Fact:
     flags = items(node, "'flags'", TEXT, problems)
     for flag in flags:
         if not _FLAG_NAME.fullmatch(flag.value):
-            problems.append(flag.problem(f"'{flag.value}' is not a long option such as --ctx-size"))
+            problems.append(flag.problem(f"{flag.value!a} is not a long option such as --ctx-size"))
     return _fact(sorted({flag.value for flag in flags}), node)
 
 
@@ -109,7 +109,7 @@ def _devices(node: Node, problems: list[Problem]) -> list[dict[str, Any]]:
         if "kind" in got:
             _one_of(got["kind"], "kind", DEVICE_KINDS, problems)
         if "name" in got and (first := seen.setdefault(got["name"].value, got["name"])) is not got["name"]:
-            problems.append(got["name"].problem(f"a second device named '{first.value}'"))
+            problems.append(got["name"].problem(f"a second device named {first.value!a}"))
         device = {key: got[key].value for key in ("name", "description", "kind", "arch") if key in got}
         devices.append(device | {f"{key}_bytes": value for key, (value, _) in sizes.items()})
     return devices
@@ -134,4 +134,4 @@ def _pair(
 def _one_of(node: Node, what: str, known: Collection[str], problems: list[Problem]) -> None:
     if node.value not in known:
         hint = did_you_mean(node.value, known) or f"; it is one of: {', '.join(sorted(known))}"
-        problems.append(node.problem(f"unknown {what} '{node.value}'{hint}"))
+        problems.append(node.problem(f"unknown {what} {node.value!a}{hint}"))
