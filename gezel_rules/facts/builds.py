@@ -88,10 +88,11 @@ def build_facts(
     BadInput when there is no such program or it is no llama.cpp engine, EngineFailed when it does not answer.
     """
     engine = engine_at(kind, command, cache_dir, environ, run)
-    build = read_build(engine)
+    kept = engine.kept.read()
+    build = read_build(engine, kept)
     facts = {"engine.kind": Fact(kind, "the engine chosen", "probe"), **_build_facts(build, kind)}
     if rules is not None:
-        facts |= _device_facts(engine, build, rules, cpu_backend, fresh)
+        facts |= _device_facts(engine, kept, build, rules, cpu_backend, fresh)
     return facts
 
 
@@ -108,12 +109,14 @@ def _known(value: object, source: str, settle: str) -> Fact:
     return Fact(UNKNOWN, source, "probe", settle=settle) if value is None else Fact(value, source, "probe")
 
 
-def read_build(engine: Engine) -> Build:
-    """The build behind an engine: as kept, else by its ``--version`` and ``--help``."""
-    if (build := _from_json(engine.kept.read().get("build"))) is not None:
+def read_build(engine: Engine, kept: dict[str, Any] | None = None) -> Build:
+    """The build behind an engine: as kept, else by its ``--version`` and ``--help``. ``kept`` are the answers read
+    before; a new one is added to them."""
+    kept = engine.kept.read() if kept is None else kept
+    if (build := _from_json(kept.get("build"))) is not None:
         return build
-    build = _ask_build(engine)
-    engine.kept.write({"build": build})
+    kept["build"] = build = _ask_build(engine)
+    engine.kept.write(kept)
     return build
 
 
@@ -144,11 +147,13 @@ def _ask_build(engine: Engine) -> Build:
     return Build(version.version, version.build, options.flags, options.variables)
 
 
-def _device_facts(engine: Engine, build: Build, rules: DeviceRules, cpu_backend: str, fresh: bool) -> dict[str, Fact]:
+def _device_facts(
+    engine: Engine, kept: dict[str, Any], build: Build, rules: DeviceRules, cpu_backend: str, fresh: bool
+) -> dict[str, Fact]:
     source = f"{engine.kind} {_DEVICES}"
     if _DEVICES not in build.flags:
         return device_facts(None, rules, cpu_backend, source)
-    kept, now = engine.kept.read(), _surroundings(engine.environ)
+    now = _surroundings(engine.environ)
     if not fresh and _still_none(kept.get("no_devices"), now):
         return device_facts([], rules, cpu_backend, source)
     devices = parse_devices(engine.ask(_DEVICES).out, rules)

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 MAX_FILE_BYTES = 4 << 20  # mountinfo of a busy container host is long; nothing here is longer
 
-_ESCAPED = re.compile(r"\\([0-7]{3})")
-
 
 class Group(NamedTuple):
     """One control group: ``version`` 1 or 2, and its directory."""
@@ -48,13 +46,26 @@ def read(path: Path) -> str | None:
         return None
 
 
-def groups(root: Path, controller: str) -> list[Group]:
+class Tree(NamedTuple):
+    """What the kernel says of this process's groups and of where the hierarchies are mounted, below ``root``."""
+
+    root: Path
+    memberships: str
+    mounts: str
+
+
+def read_tree(root: Path) -> Tree:
+    """Read once what both controllers need."""
+    return Tree(root, read(root / "proc/self/cgroup") or "", read(root / "proc/self/mountinfo") or "")
+
+
+def groups(tree: Tree, controller: str) -> list[Group]:
     """The groups that bind this process for a controller (``cpu``, ``memory``), innermost first."""
-    paths = dict(_memberships(read(root / "proc/self/cgroup") or "", controller))
+    paths = dict(_memberships(tree.memberships, controller))
     found: list[Group] = []
-    for version, mounted_path, mount_point in _mounts(read(root / "proc/self/mountinfo") or "", controller):
+    for version, mounted_path, mount_point in _mounts(tree.mounts, controller):
         if version in paths:
-            top = root / mount_point.lstrip("/")
+            top = tree.root / mount_point.lstrip("/")
             found += (Group(version, d) for d in _up(top, _below(paths[version], mounted_path)))
     return found
 
@@ -72,6 +83,8 @@ def _memberships(text: str, controller: str) -> Iterator[tuple[int, str]]:
 def _mounts(text: str, controller: str) -> Iterator[tuple[int, str, str]]:
     """(version, path inside the hierarchy that is mounted, mount point), as proc(5) lays mountinfo out."""
     for line in text.splitlines():
+        if " - cgroup" not in line:
+            continue
         before, dash, after = line.partition(" - ")
         fields, kind = before.split(" "), after.split(" ")
         if not dash or len(fields) < 6 or len(kind) < 3:
@@ -83,7 +96,7 @@ def _mounts(text: str, controller: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _unescape(field: str) -> str:
-    return _ESCAPED.sub(lambda m: chr(int(m[1], 8)), field)
+    return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), field) if "\\" in field else field
 
 
 def _below(path: str, mounted: str) -> list[str]:
@@ -99,9 +112,9 @@ def _up(top: Path, steps: list[str]) -> Iterator[Path]:
         yield top.joinpath(*steps[:depth])
 
 
-def cpu_quotas(root: Path) -> Iterator[CpuQuota]:
+def cpu_quotas(tree: Tree) -> Iterator[CpuQuota]:
     """Every CPU quota over this process, innermost first."""
-    for group in groups(root, "cpu"):
+    for group in groups(tree, "cpu"):
         name = "cpu.max" if group.version == 2 else "cpu.cfs_quota_us"
         text = read(group.directory / name) or ""
         if group.version == 1:
@@ -111,9 +124,9 @@ def cpu_quotas(root: Path) -> Iterator[CpuQuota]:
             yield CpuQuota(numbers[0] / numbers[1], group.directory / name)
 
 
-def memory_limits(root: Path) -> Iterator[MemoryLimit]:
+def memory_limits(tree: Tree) -> Iterator[MemoryLimit]:
     """Every memory limit over this process, innermost first; ``memory.high`` throttles, so it binds too."""
-    for group in groups(root, "memory"):
+    for group in groups(tree, "memory"):
         names = ("memory.max", "memory.high") if group.version == 2 else ("memory.limit_in_bytes",)
         for name in names:
             numbers = _whole_numbers(read(group.directory / name) or "")

@@ -34,10 +34,11 @@ def host_facts(
     """
     linux = platform == "linux"
     memory = _meminfo(root) if linux else _psutil_memory()
-    limits = list(cgroups.memory_limits(root)) if linux else []
+    tree = cgroups.read_tree(root) if linux else cgroups.Tree(root, "", "")
+    limits = list(cgroups.memory_limits(tree))
     return {
         "host.os": Fact(_SYSTEMS.get(platform, platform), "this Python", "probe"),
-        "host.cpus": _cpus(root, affinity or _affinity, linux),
+        "host.cpus": _cpus(tree, affinity or _affinity),
         "host.ram_total": _ram_total(memory.total, limits, root),
         "host.ram_free": _ram_free(memory.free, limits, root),
     }
@@ -54,17 +55,17 @@ def _affinity() -> int | None:
     return os.cpu_count()
 
 
-def _cpus(root: Path, affinity: Callable[[], int | None], linux: bool) -> Fact:
+def _cpus(tree: cgroups.Tree, affinity: Callable[[], int | None]) -> Fact:
     """Affinity, cut to the smallest quota. A fraction is rounded down: the engine's threads wait for each other
     after every operation, so one throttled thread holds up all of them."""
     count = affinity()
     fact = Fact(UNKNOWN, "CPU affinity", "probe", settle="run where the system counts CPUs")
     if count:
         fact = Fact(count, "CPU affinity of this process", "probe")
-    for quota in cgroups.cpu_quotas(root) if linux else ():
+    for quota in cgroups.cpu_quotas(tree):
         allowed = max(1, math.floor(quota.cpus))
         if fact.value is UNKNOWN or allowed < fact.value:
-            fact = Fact(allowed, f"cgroup {_shown(quota.file, root)}", "probe")
+            fact = Fact(allowed, f"cgroup {_shown(quota.file, tree.root)}", "probe")
     return fact
 
 
