@@ -55,29 +55,31 @@ def decide(
     facts: Mapping[str, Fact],
     functions: Mapping[str, Callable[..., Any]],
     goals: Iterable[str] | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> Trace:
-    """Judge ``goals`` and all they depend on (``None``: every decision).
+    """Judge ``goals`` and all they depend on (``None``: every decision); ``given`` decisions stand as they are.
 
     Raises BadInput with the rule's place when a rule cannot be evaluated or two ``unique`` rules fire.
     """
     names: dict[str, Any] = {name: fact.value for name, fact in facts.items()}
     names.update(policies.tables)
+    names.update(given or {})
     evaluator = Evaluator(names, functions)
     judgements: dict[str, Judgement] = {}
-    wanted = None if goals is None else _needed(policies, goals)
+    wanted = set(policies.decisions) if goals is None else _needed(policies, goals, given or {})
     for name, decision in policies.decisions.items():
-        if wanted is None or name in wanted:
+        if name in wanted:
             judgement = judgements[name] = _JUDGE[decision.hit](decision, policies, evaluator)
             names[name] = judgement.value
     return Trace(policies, facts, functions, judgements, names)
 
 
-def _needed(policies: PolicySet, goals: Iterable[str]) -> set[str]:
+def _needed(policies: PolicySet, goals: Iterable[str], given: Mapping[str, Any]) -> set[str]:
     wanted: set[str] = set()
     todo = list(goals)
     while todo:
         name = todo.pop()
-        if name not in wanted and name in policies.decisions:
+        if name not in wanted and name in policies.decisions and name not in given:
             wanted.add(name)
             todo += policies.decisions[name].reads
     return wanted

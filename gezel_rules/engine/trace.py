@@ -58,12 +58,8 @@ class Explainer:
         if judgement.value is UNKNOWN and judgement.winner is None:
             return "what it is chosen from is unknown"
         if judgement.winner is None:
-            return "no rule fires" + self._doubts(judgement)
+            return f"no rule fires: {self._why_failed(judgement.judged[-1])}" if judgement.judged else "no rule fires"
         return self._rendered(judgement.winner)
-
-    def _doubts(self, judgement: Judgement) -> str:
-        unknown = [j for j in judgement.judged if j.fired is UNKNOWN]
-        return f": {self._why_failed(unknown[0])}" if unknown else ""
 
     def _rendered(self, judged: Judged) -> str:
         if not judged.rule.because:

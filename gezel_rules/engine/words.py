@@ -69,8 +69,20 @@ class _Words:
         return self.values.get(node, UNKNOWN)
 
     def said(self, node: ast.expr) -> str:
-        unit = self.units.get(node.id, "") if isinstance(node, ast.Name) else ""
-        return say(self.value(node), unit)
+        return say(self.value(node), self._unit(node))
+
+    def _unit(self, node: ast.expr) -> str:
+        """Units are known by fact, by function, and by column (written ``.column``)."""
+        key = node.id if isinstance(node, ast.Name) else f".{node.attr}" if isinstance(node, ast.Attribute) else ""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            key = node.func.id
+        return str(self.units.get(key, ""))
+
+    def name(self, node: ast.expr) -> str:
+        """The node as written; of a call, its function and what it was first asked about."""
+        if not isinstance(node, ast.Call) or len(node.args) < 3:
+            return ast.unparse(node)
+        return f"{ast.unparse(node.func)}({self.said(node.args[0])}, …)"
 
     def failing(self, node: ast.expr) -> str:
         if isinstance(node, ast.BoolOp):
@@ -81,7 +93,7 @@ class _Words:
             return self._failing_compare(node)
         if self.value(node) is UNKNOWN:
             return self._unknown(node)
-        return f"{ast.unparse(node)} is {self.said(node)}"
+        return f"{self.name(node)} is {self.said(node)}"
 
     def _failing_boolop(self, node: ast.BoolOp) -> str:
         if isinstance(node.op, ast.Or):
@@ -95,23 +107,21 @@ class _Words:
         if self.value(operand) is UNKNOWN:
             return self._unknown(operand)
         if isinstance(operand, ast.Compare):
-            left, right = operand.left, operand.comparators[0]
-            return f"{ast.unparse(left)} is {self.said(left)}" + (
-                f" ({ast.unparse(operand)})" if not isinstance(right, ast.Constant) else ""
-            )
-        return f"{ast.unparse(operand)} is yes"
+            return f"{self.name(operand.left)} is {self.said(operand.left)}"
+        return f"{self.name(operand)} is {self.said(operand)}"
 
     def _failing_compare(self, node: ast.Compare) -> str:
         op, left, right = node.ops[0], node.left, node.comparators[0]
         if self.values.get(node) is UNKNOWN:
             return self._unknown(left if self.value(left) is UNKNOWN else right)
-        name, actual = ast.unparse(left), self.said(left)
-        if isinstance(op, ast.IsNot):
+        name, actual = self.name(left), self.said(left)
+        if self.value(left) is None and not isinstance(left, ast.Constant):
             return f"{name} is not set"
+        if isinstance(op, ast.In):
+            listed = f"not in {self._other(right)}"
+            return f"{actual} is {listed}" if isinstance(left, ast.Constant) else f"{name} is {actual}, {listed}"
         if isinstance(op, ast.Eq):
             return f"{name} is {actual}, not {self._other(right)}"
-        if isinstance(op, ast.In):
-            return f"{name} is {actual}, not in {self._other(right)}"
         if type(op) in _NOT:
             return f"{name} is {actual}, {_NOT[type(op)]} {self._other(right)}"
         return f"{name} is {actual}"
@@ -120,8 +130,8 @@ class _Words:
         if isinstance(node, (ast.Constant, ast.List)):
             return self.said(node)
         if isinstance(self.value(node), dict):
-            return ast.unparse(node)
-        return f"{ast.unparse(node)} ({self.said(node)})"
+            return self.name(node)
+        return f"{self.name(node)} ({self.said(node)})"
 
     def _unknown(self, node: ast.expr) -> str:
         if isinstance(node, ast.Name):

@@ -150,6 +150,8 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
 
     def _on_attribute(self, node: ast.Attribute) -> Value:
         row = self._eval(node.value)
+        if row is None:
+            raise EvaluationError(f"{ast.unparse(node.value)} is not set", node)
         value = UNKNOWN if row is UNKNOWN else row.get(node.attr)
         self.record.append((node, value))
         return value

@@ -61,3 +61,11 @@ PLAIN: Mapping[str, Callable[..., Any]] = {
     "overlap": lambda a, b: not set(a).isdisjoint(b),
 }
 """Functions that need nothing but their arguments (``known`` is the evaluator's own)."""
+
+
+def function_units() -> dict[str, str]:
+    """Units of what the functions give: by function name, and by column as ``.column``."""
+    units = {name: function.result.unit for name, function in SIGNATURES.items() if function.result.unit}
+    for function in SIGNATURES.values():
+        units |= {f".{column}": type_.unit for column, type_ in (function.result.fields or {}).items() if type_.unit}
+    return units

@@ -1,0 +1,98 @@
+"""The plan: facts gathered, policies judged, argv and memory put together, or a refusal that says what is short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gezel_rules.engine.decide import Trace, decide
+from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.facts.vocabulary import fact_types
+from gezel_rules.memory.estimate import Estimate
+from gezel_rules.planner import gather
+from gezel_rules.planner.argv import Flag, flags
+from gezel_rules.planner.capacity import Capacity
+from gezel_rules.planner.functions import SIGNATURES
+from gezel_rules.planner.subject import Places, Subject, find_subject
+from gezel_rules.policy.model import PolicySet
+from gezel_rules.policy.seal import load_policies
+
+
+PLACED_BY = ("kv.type", "window.tokens", "slots.count", "spec.type", "memory.beside", "placement.mode")
+"""The decisions a placement follows from, in the order ``Capacity.placed`` takes them."""
+
+
+class Request(NamedTuple):
+    """What somebody asks for. ``engine``: kind and command of the engine, ``None`` when none was found; ``held``:
+    bytes that other launches have reserved, by pool;
+    ``broke``: whether a drafter failed with an engine build; ``drop_drafter``: it failed just now;
+    ``degraded``: how often the GPU ran out of memory at start."""
+
+    model: str
+    policies: Path
+    places: Places
+    cache: Path | None
+    environ: Mapping[str, str]
+    sites: Sequence[Path] = ()
+    assignments: Sequence[str] = ()
+    host: Path | None = None
+    engine: tuple[str, tuple[str, ...]] | None = None
+    held: Mapping[str, int] = {}
+    broke: Callable[[str, str], bool] = lambda build, drafter: False
+    drop_drafter: bool = False
+    degraded: int = 0
+
+
+class Plan(NamedTuple):
+    """One launch as decided: everything else about it is computed from these when somebody asks."""
+
+    request: Request
+    subject: Subject
+    trace: Trace
+    flags: list[Flag]
+    capacity: Capacity
+
+    @property
+    def argv(self) -> list[str]:
+        """All tokens, in order: flags only (what stands before them is the engine's command)."""
+        return [token for flag in self.flags for token in flag.tokens]
+
+    @property
+    def refused(self) -> bool:
+        """Whether there is to be no launch."""
+        return self.trace.value("refusal") is not None
+
+    @property
+    def estimate(self) -> Estimate:
+        """The memory of this launch, pool by pool."""
+        return self.capacity.estimate(self.capacity.placed(*(self.trace.value(name) for name in PLACED_BY))[0])
+
+
+def read_policies(directory: Path, cache: Path | None) -> PolicySet:
+    """The policies of a directory, checked against the vocabulary. Raises BadInput with every problem."""
+    return load_policies(directory, fact_types(), SIGNATURES, cache)
+
+
+def make_plan(request: Request) -> Plan:
+    """Decide one launch; starts nothing. Raises BadInput for whatever is wrong with the input."""
+    policies = read_policies(request.policies, request.cache)
+    subject = find_subject(request.model, request.places)
+    facts = gather_facts(request, subject, policies)
+    capacity = Capacity(subject.header, policies, facts, request.held, request.degraded)
+    facts |= capacity.facts()
+    trace = decide(policies, facts, capacity.functions())
+    return Plan(request, subject, trace, flags(trace), capacity)
+
+
+def gather_facts(request: Request, subject: Subject, policies: PolicySet) -> dict[str, Fact]:
+    """Every fact of the vocabulary for this request."""
+    tables = policies.tables
+    machine = gather.Machine(request.host, request.engine, request.cache, request.environ)
+    facts = gather.machine_facts(machine, tables)
+    settings = gather.setting_facts(tables, request.environ, request.sites, request.assignments, subject.id)
+    backend, build = facts["engine.backend"].value, facts["engine.version"].value
+    draft = subject.draft.name if subject.draft else ""
+    failed = request.drop_drafter or (bool(draft) and build is not UNKNOWN and request.broke(str(build), draft))
+    facts |= gather.header_facts(subject, tables) | settings | gather.entry_facts(subject, backend, tables)
+    return facts | gather.launch_facts(subject, settings, tables, failed)

@@ -1,0 +1,104 @@
+"""A plan as the JSON that ``plan --json``, records and checks read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gezel_rules.engine.trace import Explainer
+from gezel_rules.errors import BadInput
+from gezel_rules.facts.vocabulary import units
+from gezel_rules.planner.functions import function_units
+from gezel_rules.planner.launch import Plan, make_plan
+from gezel_rules.planner.nearest import nearest
+
+
+def explainer(plan: Plan) -> Explainer:
+    """Words for the plan's judgements, with the units of facts and functions."""
+    return Explainer(plan.trace, {**units(), **function_units()})
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """The whole plan, explained."""
+    explain = explainer(plan)
+    policies = plan.trace.policies
+    return {
+        "model": plan.subject.id,
+        "argv": plan.argv,
+        "env": {},
+        "files": list(files(plan)),
+        "memory": plan.estimate.to_json(),
+        "flags": [{"tokens": list(flag.tokens), "decision": flag.decision} for flag in plan.flags],
+        "decisions": [explain.to_json(judgement) for judgement in plan.trace.judgements.values()],
+        "ladder": list(ladder(plan)),
+        "endpoint": plan.trace.value("prompt.endpoint"),
+        "policy": {
+            "digest": policies.digest,
+            "files": [{"policy": file.policy, "version": file.version} for file in policies.files],
+        },
+        "refused": refusal(plan, explain),
+    }
+
+
+def files(plan: Plan) -> Iterator[dict[str, Any]]:
+    """Every file of the launch: its role, where it is or will be, and whether this launch loads it."""
+    subject, value = plan.subject, plan.trace.value
+    yield {"role": "model", "name": _name(subject.model_path), "path": subject.model_path, "here": subject.installed,
+           "loads": True}  # fmt: skip
+    loads = {"draft": value("drafter.loads"), "projector": value("vision.loads")}
+    for role, companion in (("draft", subject.draft), ("projector", subject.projector)):
+        if companion is not None:
+            here = companion.here and subject.installed
+            yield {"role": role, "name": companion.name, "path": companion.path, "here": here, "loads": loads[role]}
+
+
+def _name(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def refusal(plan: Plan, explain: Explainer) -> dict[str, Any] | None:
+    """Why there is no launch, what is short, and what would fit; ``None`` when there is one."""
+    kind = plan.trace.value("refusal")
+    if kind is None:
+        return None
+    judgement = plan.trace.judgements["refusal"]
+    found: dict[str, Any] = {"kind": kind, "because": explain.because(judgement)}
+    if kind == "no-room":
+        found["shortfall_bytes"] = plan.trace.value("layout")["shortfall_bytes"]
+        catalog, facts = plan.request.places.catalog, dict(plan.trace.facts)
+        found["nearest"] = nearest(plan.capacity, plan.trace, plan.subject.entry, catalog, facts)
+    return found
+
+
+def ladder(plan: Plan) -> Iterator[dict[str, Any]]:
+    """What is tried, in order, when the GPU runs out of memory at start: each step with the flags that change."""
+    if plan.refused or not plan.trace.value("backend.gpu"):
+        return
+    before, request = plan, plan.request
+    if plan.trace.value("drafter.loads"):
+        request = request._replace(drop_drafter=True)
+        before = yield from _rung("drop the drafter", before, request)
+    rule = plan.trace.policies.tables["degradation"]["step"]
+    for step in range(request.degraded + 1, int(rule["most"]) + 1):
+        says = f"plan with {float(rule['share']) ** step:.0%} of each card"
+        before = yield from _rung(says, before, request._replace(degraded=step))
+
+
+def _rung(says: str, before: Plan, request: Any) -> Iterator[dict[str, Any]]:
+    try:
+        after = make_plan(request)
+    except BadInput:
+        return before
+    if after.refused:
+        yield {"step": says, "changes": {}, "refused": True}
+        return after
+    old, new = (_by_decision(plan) for plan in (before, after))
+    changes = {
+        name: {"from": old.get(name), "to": new.get(name)} for name in {**old, **new} if old.get(name) != new.get(name)
+    }
+    yield {"step": says, "changes": changes}
+    return after
+
+
+def _by_decision(plan: Plan) -> dict[str, list[str]]:
+    return {flag.decision: list(flag.tokens) for flag in plan.flags}
