@@ -80,7 +80,7 @@ def _kind(name: str, description: str, rules: DeviceRules) -> str | None:
 
 
 def _prefix(name: str) -> str:
-    """``CUDA`` of ``CUDA0``."""
+    """The letters a name begins with, before its number."""
     match = _PREFIX.match(name)
     return match[0] if match else ""
 
