@@ -29,8 +29,9 @@ def sync_file(path: Path) -> None:
 
 
 def replace_durably(path: Path, data: bytes) -> None:
-    """Write a whole small file beside its place and rename it there. Raises OSError, the old file untouched."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.new")
+    """Write a whole small file beside its place and rename it there; the caller holds the lock for the place.
+    Raises OSError, the old file untouched."""
+    beside = path.with_name(f"{path.name}.new")
     try:
         with beside.open("wb") as file:
             file.write(data)

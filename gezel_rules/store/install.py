@@ -12,13 +12,25 @@ from gezel_rules.store.fetch import Bench, Known, bring, kept, learn
 from gezel_rules.store.locks import locked
 from gezel_rules.store.manifest import read_manifest, unchanged
 from gezel_rules.store.names import MANIFEST, STAGING, check_directory, check_names
+from gezel_rules.store.plan import plan_install
 from gezel_rules.store.progress import Limit, Progress
-from gezel_rules.store.publish import described, generation_of, publish
+from gezel_rules.store.publish import clear, described, generation_of, publish
 from gezel_rules.store.shelf import installed, remove, verify
 from gezel_rules.store.wanted import Installed, InstalledFile, InstallPlan, Source, Wanted
 from gezel_rules.store.web import Web
 
-__all__ = ["InstallPlan", "Installed", "InstalledFile", "Source", "Wanted", "install", "installed", "remove", "verify"]
+__all__ = [
+    "InstallPlan",
+    "Installed",
+    "InstalledFile",
+    "Source",
+    "Wanted",
+    "install",
+    "installed",
+    "plan_install",
+    "remove",
+    "verify",
+]
 
 SPARE_BYTES = 64 << 20  # left free on the volume: manifests, logs and other people's work
 
@@ -91,14 +103,16 @@ def _refreshed(
 ) -> Installed:
     """Nothing to fetch: write the manifest again only if what it says about the catalog or a stat is out of date."""
     files = tuple(_ordered(plan, found))
-    fresh = described(plan, files)._replace(header=current.header)
+    fresh = described(plan, files, current.header)
     if fresh == current and all(unchanged(file) for file in files):
+        clear(current, bench)
         return current
     if generation_of(files) != Path(files[0].path).parent.name:
         return publish(plan, files, bench)
     from gezel_rules.store.manifest import write_manifest
 
-    write_manifest(bench.store, fresh, plan.left_out)
+    write_manifest(bench.store, fresh)
+    clear(fresh, bench)
     return fresh
 
 

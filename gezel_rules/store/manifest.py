@@ -61,6 +61,7 @@ def _model(folder: Path, directory: str, data: Any) -> Installed:
         fingerprint=fingerprint,
         vision=data["vision"] is True,
         header=header,
+        left_out=tuple((str(name), str(reason)) for name, reason in data["left_out"]),
     )
 
 
@@ -94,7 +95,7 @@ def _file(generation: Path, data: Any) -> InstalledFile:
     )
 
 
-def write_manifest(store: Path, model: Installed, left_out: tuple[tuple[str, str], ...] = ()) -> None:
+def write_manifest(store: Path, model: Installed) -> None:
     """Publish: replace the manifest durably. Raises OSError; the old manifest stays then."""
     data = {
         "manifest": FORMAT,
@@ -104,7 +105,7 @@ def write_manifest(store: Path, model: Installed, left_out: tuple[tuple[str, str
         "vision": model.vision,
         "header": model.header,
         "files": [{k: v for k, v in file._asdict().items() if k != "path"} for file in model.files],
-        "left_out": [list(item) for item in left_out],
+        "left_out": [list(item) for item in model.left_out],
     }
     replace_durably(store / model.directory / MANIFEST, json.dumps(data, indent=1).encode())
 

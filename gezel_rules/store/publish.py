@@ -12,6 +12,7 @@ from gezel_rules.store import adopt
 from gezel_rules.store.durable import sync_directory, sync_file
 from gezel_rules.store.fetch import Bench
 from gezel_rules.store.manifest import write_manifest
+from gezel_rules.store.names import MANIFEST
 from gezel_rules.store.wanted import Installed, InstalledFile, InstallPlan
 
 
@@ -25,15 +26,24 @@ def publish(plan: InstallPlan, files: Sequence[InstalledFile], bench: Bench) -> 
     """Make the verified files the model. Raises OSError before anything changed for a reader."""
     folder = bench.store / plan.directory
     home = folder / generation_of(files)
+    header = _header(files, bench)
     if any(Path(file.path).parent != home for file in files):
         _assemble(files, bench)
         _move_in(bench.ready, home)
-    placed = tuple(file._replace(path=str(home / file.name)) for file in files)
-    model = described(plan, placed)
-    write_manifest(bench.store, model, plan.left_out)
-    _clear(folder, home.name)
-    shutil.rmtree(bench.staging, ignore_errors=True)
+    model = described(plan, tuple(file._replace(path=str(home / file.name)) for file in files), header)
+    write_manifest(bench.store, model)
+    clear(model, bench)
     return model
+
+
+def _header(files: Sequence[InstalledFile], bench: Bench) -> dict[str, object]:
+    try:
+        return header_facts(files)
+    except TransferFailed:
+        for file in files:
+            if not file.verified and Path(file.path).parent == bench.ready:
+                Path(file.path).unlink()  # nobody vouches for it: the next try fetches it again
+        raise
 
 
 def _assemble(files: Sequence[InstalledFile], bench: Bench) -> None:
@@ -58,13 +68,20 @@ def _move_in(ready: Path, home: Path) -> None:
     sync_directory(home.parent.parent)
 
 
-def _clear(folder: Path, keep: str) -> None:
-    for path in folder.iterdir():
-        if path.name != keep and path.is_dir() and not path.is_symlink():
+def clear(model: Installed, bench: Bench) -> None:
+    """Delete what a published model no longer needs: staging, old generations, a manifest left half written."""
+    home = Path(model.files[0].path).parent
+    shutil.rmtree(bench.staging, ignore_errors=True)
+    for path in home.parent.iterdir():
+        if path.name in (home.name, MANIFEST):
+            continue
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
-def described(plan: InstallPlan, files: tuple[InstalledFile, ...]) -> Installed:
+def described(plan: InstallPlan, files: tuple[InstalledFile, ...], header: dict[str, object]) -> Installed:
     """The model's record. An install with an unverified file has no fingerprint."""
     return Installed(
         plan.model_id,
@@ -76,7 +93,8 @@ def described(plan: InstallPlan, files: tuple[InstalledFile, ...]) -> Installed:
         plan.catalog_quant,
         plan.backend,
         plan.vision,
-        header_facts(files),
+        header,
+        plan.left_out,
     )
 
 

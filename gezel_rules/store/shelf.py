@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import warnings
@@ -110,13 +111,19 @@ def verify(store: Path, model_id: str, moved: Callable[[str, int, int], None] = 
     ``moved`` is told name, offset and size in bytes."""
     model = _required(store, model_id)
     verdicts = [_examine(file, lambda at, file=file: moved(file.name, at, file.size)) for file in model.files]  # type: ignore[misc]
-    fresh = tuple(verdict.file for verdict in verdicts)
-    if fresh != model.files and not any(verdict.problem for verdict in verdicts):
-        try:
-            write_manifest(store, model._replace(files=fresh))
-        except OSError:
-            return verdicts  # a read-only store can still be verified
+    fresh = model._replace(files=tuple(verdict.file for verdict in verdicts))
+    if fresh != model and not any(verdict.problem for verdict in verdicts):
+        _record(store, model, fresh)
     return verdicts
+
+
+def _record(store: Path, model: Installed, fresh: Installed) -> None:
+    """Write new stats down, if nobody replaced the model meanwhile; a read-only store can still be verified."""
+    from gezel_rules.store.locks import locked
+
+    with contextlib.suppress(OSError, BadInput), locked(store, model.directory):
+        if read_manifest(store, model.directory) == model:
+            write_manifest(store, fresh)
 
 
 def _examine(file: InstalledFile, moved: Callable[[int], None]) -> Verdict:

@@ -44,7 +44,8 @@ class Wanted(NamedTuple):
 class InstallPlan(NamedTuple):
     """Everything one model needs on this machine. ``left_out`` is (file name, reason) of what is not fetched;
     ``fingerprint`` says what the entry describes for this backend and vision choice (see ``drift``); ``entry_digest``
-    stands for the whole catalog entry, metadata included (empty: not from a catalog)."""
+    stands for the whole catalog entry, metadata included (empty: not from a catalog); ``also`` are ids of other models
+    this one needs here (its drafter, when that is an entry of its own)."""
 
     model_id: str
     directory: str
@@ -56,11 +57,13 @@ class InstallPlan(NamedTuple):
     catalog_quant: str = ""
     backend: str = ""
     vision: bool = True
+    also: tuple[str, ...] = ()
 
 
 class Installed(NamedTuple):
     """A published model: its manifest's facts with absolute paths. ``header`` is what the GGUF header says
-    (``arch``, ``quant``, ``context_length`` in tokens; keys missing where it says nothing)."""
+    (``arch``, ``quant``, ``context_length`` in tokens; keys missing where it says nothing); ``left_out`` as in the
+    plan it was installed by."""
 
     model_id: str
     directory: str
@@ -72,6 +75,7 @@ class Installed(NamedTuple):
     backend: str
     vision: bool
     header: dict[str, object]
+    left_out: tuple[tuple[str, str], ...] = ()
 
     def by_role(self, role: str) -> tuple[InstalledFile, ...]:
         """The files of a role, in plan order."""

@@ -72,8 +72,8 @@ def check_url(url: str) -> str:
 class Web:
     """A connection pool for one install. Proxies come from the environment, never for loopback."""
 
-    def __init__(self, connect: float = CONNECT_SECONDS, read: float = READ_SECONDS) -> None:
-        self.seconds = (connect, read)
+    def __init__(self, connect: float | None = None, read: float | None = None) -> None:
+        self.seconds = (connect or CONNECT_SECONDS, read or READ_SECONDS)
         self._pools: dict[str, Any] = {}
 
     def _pool(self, url: str) -> Any:

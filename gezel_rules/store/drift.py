@@ -1,0 +1,36 @@
+"""How far an installed model is from what its catalog entry describes now, told without reading a byte of it."""
+
+from __future__ import annotations
+
+from gezel_rules.store.wanted import Installed, InstalledFile, InstallPlan, Wanted
+
+CURRENT, METADATA, PAYLOAD = "current", "metadata-only", "payload-changed"
+NOT_IN_CATALOG, UNKNOWN = "not in catalog", "unknown"
+
+
+def drift(model: Installed, plan: InstallPlan | None) -> str:
+    """One of the five words. ``plan`` is made today, for the backend and vision choice the model was installed with;
+    ``None``: the catalog has no such entry. Without a fingerprint (an unverified install) nothing can be said."""
+    if plan is None:
+        return NOT_IN_CATALOG
+    if model.fingerprint is None:
+        return UNKNOWN
+    if model.fingerprint == plan.fingerprint:
+        return CURRENT if model.entry_digest == plan.entry_digest else METADATA
+    return METADATA if same_payload(model, plan) else PAYLOAD
+
+
+def same_payload(model: Installed, plan: InstallPlan) -> bool:
+    """Whether the recorded digests and origins are those the plan wants: an entry whose digests were only written
+    down later describes the same bytes."""
+    if [file.name for file in model.files] != [wanted.name for wanted in plan.wanted]:
+        return False
+    return all(_same(file, wanted) for file, wanted in zip(model.files, plan.wanted, strict=True))
+
+
+def _same(file: InstalledFile, wanted: Wanted) -> bool:
+    if file.role != wanted.role or wanted.size not in (None, file.size):
+        return False
+    if wanted.sha256 is not None:
+        return file.sha256 == wanted.sha256
+    return file.origin in [str(source) for source in wanted.sources]
