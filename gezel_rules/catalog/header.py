@@ -21,9 +21,9 @@ from gezel_rules.shape import INTEGER, MAP, TEXT, fields, kind_of
 from gezel_rules.source import Node, did_you_mean
 
 TEMPLATE = "tokenizer.chat_template"
-_LINE = re.compile(r"(\S+) +(\S+) +([1-9]\d{0,14}(?:x[1-9]\d{0,14}){0,3})")
-_LAYERS = re.compile(r"(?<=\.)\d{1,4}(?:[-,]\d{1,4})+(?=\.)")
-_LAYER = re.compile(r"(?<=\.)\d{1,4}(?=\.)")
+_LINE = re.compile(r"(\S+) +(\S+) +([1-9]\d{0,14}(?:x[1-9]\d{0,14}){0,3})", re.ASCII)
+_LAYERS = re.compile(r"(?<=\.)\d{1,4}(?:[-,]\d{1,4})+(?=\.)", re.ASCII)
+_LAYER = re.compile(r"(?<=\.)\d{1,4}(?=\.)", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z][\w.-]*( [\w.,;-]+)*", re.ASCII)
 _SIZES = {name: (block, size) for name, block, size in QUANTS.values()}
 _MOST_TENSORS = 32768  # as many as the GGUF reader takes

@@ -19,10 +19,10 @@ from gezel_rules.source import Node, did_you_mean, load_yaml
 LEVEL = "probe"  # a description stands where the probe would: it beats and is beaten by the same levels
 SYSTEMS = ("linux", "macos", "windows")
 DEVICE_KINDS = ("discrete", "integrated", "unified", "rpc", "software")
-_SIZE = re.compile(r"(\d{1,12})(?:\.(\d{1,9}))? ?([kKMGT]?i?B)")
+_SIZE = re.compile(r"(\d{1,12})(?:\.(\d{1,9}))? ?([kKMGT]?i?B)", re.ASCII)
 _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_VERSION = re.compile(r"\d{1,9}(\.\d{1,9}){0,3}((a|b|rc|\.dev|\.post)\d{1,9})?")
+_VERSION = re.compile(r"\d{1,9}(\.\d{1,9}){0,3}((a|b|rc|\.dev|\.post)\d{1,9})?", re.ASCII)
 _FLAG_NAME = re.compile(r"--[a-z0-9][a-z0-9-]*")
 _REQUIRED = {"host": TEXT, "summary": TEXT, "os": TEXT, "cpus": INTEGER, "ram": MAP, "engine": MAP, "devices": LIST}
 
