@@ -18,6 +18,7 @@ from gezel_rules.runtime.watch_verdict import Evidence, Verdict, ends_the_start,
 __all__ = ["Evidence", "Place", "Verdict", "Watch", "classify", "load_log_policy"]
 
 BLOCK = 64 << 10  # bytes searched for literals at once
+UNENDING = 64  # quotations without an end, after which none is looked for
 STAMPED_WITHIN = 256 << 10  # bytes in which the first line with the engine's stamp is looked for
 
 
@@ -60,6 +61,7 @@ class Watch:
         self._offset = 0  # bytes before the carry
         self._stamp_at: int | None = None  # offset of the first line with the engine's stamp
         self._stamp_sought = 0
+        self._unending = 0
 
     def feed(self, chunk: bytes) -> None:
         """Take in the next bytes of the log."""
@@ -109,27 +111,37 @@ class Watch:
                 continue
             line = block[start : _line_end(block, start)]
             words = unwrap(line, self.policy.lines)
-            quote = next((q for need in hits[start] for q in need.quotes if q.opens.search(words.text)), None)
+            quote = self._quote(words, (q for need in hits[start] for q in need.quotes))
             if quote is not None:
-                past, open_end = self._quoted(block, start, quote)
+                past, open_end = self._quoted(block, start, quote, words.stamped)
                 if open_end and not final:
                     return start
                 continue
             self._line(words, start, hits[start])
         return len(block)
 
-    def _quoted(self, block: bytes, start: int, quote: Quote) -> tuple[int, bool]:
-        """Where a quotation ends, and whether the block ended before that could be known."""
-        at = _line_end(block, start) + 1
+    def _quote(self, words: Words, quotes: Iterable[Quote]) -> Quote | None:
+        """The quotation a line opens; after ``UNENDING`` that never ended none is looked for (they cost time)."""
+        if self._unending >= UNENDING:
+            return None
+        return next((quote for quote in quotes if quote.opens.search(words.text)), None)
+
+    def _quoted(self, block: bytes, start: int, quote: Quote, stamped: bool) -> tuple[int, bool]:
+        """Where the line after a quotation starts (the line after its first when it does not end), and whether the
+        block ended before that could be known."""
+        first = at = _line_end(block, start) + 1
+        closed = False
         for _ in range(quote.lines):
             if at >= len(block):
-                return start + 1, True
+                return (at if closed else first), not closed
             end = _line_end(block, at)
             words = unwrap(block[at:end], self.policy.lines)
-            if not words.stamped and quote.closes.search(words.text):
-                return end + 1, False
+            if words.stamped == stamped and _ends(quote, words, closed):
+                return at, False
+            closed = quote.closes is not None and quote.closes.search(words.text) is not None
             at = end + 1
-        return start + 1, False
+        self._unending += 1
+        return first, False
 
     def _line(self, words: Words, start: int, needs: list[_Need]) -> None:
         if ignored(words.text, self.policy.lines):
@@ -158,10 +170,20 @@ class Watch:
         at = 0
         while self._stamp_at is None and self._stamp_sought < STAMPED_WITHIN and at < len(block):
             end = _line_end(block, at)
-            if unwrap(block[at : min(end, at + LONGEST)], self.policy.lines).stamped:
+            words = unwrap(block[at : min(end, at + LONGEST)], self.policy.lines)
+            if words.stamped:
                 self._stamp_at = self._offset + at
-            self._stamp_sought += end + 1 - at
-            at = end + 1
+            quote = self._quote(words, self.policy.lines.quotes)
+            after = end + 1 if quote is None else self._quoted(block, at, quote, words.stamped)[0]
+            self._stamp_sought += after - at
+            at = after
+
+
+def _ends(quote: Quote, words: Words, closed: bool) -> bool:
+    """Whether a line, written like the one that opened the quotation, comes after it."""
+    if quote.closes is None and words.stamped:
+        return True
+    return (closed or quote.closes is None) and quote.then.search(words.text) is not None
 
 
 def _line_end(block: bytes, start: int) -> int:

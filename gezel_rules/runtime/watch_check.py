@@ -16,7 +16,7 @@ def ignored(text: str, lines: Lines) -> bool:
 
 
 def matches(pattern: Pattern, words: Words) -> bool:
-    """Whether a line is what the pattern means: literal, level, expression, and nothing it excludes."""
+    """Whether a line is what the pattern means: level, expression, and nothing it excludes."""
     if pattern.levels and words.level and words.level not in pattern.levels:
         return False
     if pattern.match.search(words.text) is None:
@@ -27,35 +27,44 @@ def matches(pattern: Pattern, words: Words) -> bool:
 def check_references(policy: LogPolicy, nodes: Mapping[str, Node], problems: list[Problem]) -> None:
     """Every id, failure class and backend that is spoken of exists."""
     evidence = {*policy.patterns, *policy.groups, *(e.id for e in policy.exits)}
-    classes = {failure.id for failure in policy.failures}
     for name, wanted in _references(policy):
         for item in wanted:
-            if item not in evidence:
-                hint = did_you_mean(item, evidence)
-                problems.append(_inside(nodes[name], item).problem(f"'{name}' speaks of '{item}', which is no evidence{hint}"))
-    for entry in (*policy.patterns.values(), *policy.exits):
-        if entry.failure is not None and entry.failure not in classes:
-            hint = did_you_mean(entry.failure, classes)
-            problems.append(_inside(nodes[entry.id], entry.failure).problem(f"unknown failure class '{entry.failure}'{hint}"))
+            _known(item, evidence, f"'{name}' speaks of '{item}', which is no evidence", nodes[name], problems)
+    classes = {failure.id for failure in policy.failures}
+    for name, failure in _supported(policy):
+        _known(failure, classes, f"unknown failure class '{failure}'", nodes[name], problems)
     for name, backend in _backends(policy):
-        if backend not in policy.backends:
-            hint = did_you_mean(backend, policy.backends)
-            problems.append(_inside(nodes[name], backend).problem(f"unknown backend '{backend}'{hint}"))
+        _known(backend, policy.backends, f"unknown backend '{backend}'", nodes[name], problems)
+
+
+def _known(word: str, known: Iterable[str], said: str, node: Node, problems: list[Problem]) -> None:
+    if word not in known:
+        problems.append(_inside(node, word).problem(said + did_you_mean(word, known)))
 
 
 def _references(policy: LogPolicy) -> Iterable[tuple[str, tuple[str, ...]]]:
     yield from policy.groups.items()
     for pattern in policy.patterns.values():
         yield pattern.id, tuple(pattern.until)
-    for entry in (*policy.rules, *policy.failures):
-        yield entry.id, tuple(item for item in _flat(entry.condition) if isinstance(item, str))
+    for name, condition in _conditions(policy):
+        yield name, tuple(item for item in _flat(condition) if isinstance(item, str))
+
+
+def _supported(policy: LogPolicy) -> Iterable[tuple[str, str]]:
+    yield from ((p.id, p.failure) for p in policy.patterns.values() if p.failure is not None)
+    yield from ((e.id, e.failure) for e in policy.exits if e.failure is not None)
 
 
 def _backends(policy: LogPolicy) -> Iterable[tuple[str, str]]:
     for pattern in policy.patterns.values():
         yield from ((pattern.id, backend) for backend in pattern.backends)
-    for entry in (*policy.rules, *policy.failures):
-        yield from ((entry.id, item[1]) for item in _flat(entry.condition) if isinstance(item, tuple))
+    for name, condition in _conditions(policy):
+        yield from ((name, item[1]) for item in _flat(condition) if isinstance(item, tuple))
+
+
+def _conditions(policy: LogPolicy) -> Iterable[tuple[str, Condition | None]]:
+    yield from ((rule.id, rule.condition) for rule in policy.rules)
+    yield from ((failure.id, failure.condition) for failure in policy.failures)
 
 
 def _flat(condition: Condition | None) -> Iterable[str | tuple[str, str]]:
@@ -68,9 +77,10 @@ def _flat(condition: Condition | None) -> Iterable[str | tuple[str, str]]:
 
 def _inside(node: Node, value: str) -> Node:
     """The node of an entry that holds the value, for the caret; the entry itself when it is not found."""
-    if node.value == value:
+    inner = node.value
+    if inner == value:
         return node
-    children = node.value.values() if isinstance(node.value, dict) else node.value if isinstance(node.value, list) else ()
+    children = inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ()
     return next((found for child in children if (found := _inside(child, value)).value == value), node)
 
 
@@ -78,14 +88,14 @@ def check_samples(policy: LogPolicy, nodes: Mapping[str, Node], problems: list[P
     """Each pattern matches its ``matches`` and none of its ``ignores``, through the same unwrapping as a log."""
     for pattern in policy.patterns.values():
         entry = nodes[pattern.id].value
+        if not entry["matches"].value:
+            problems.append(entry["matches"].problem(f"'{pattern.id}' needs at least one line it matches", 1))
         for sample in entry["matches"].value:
             _must_match(pattern, sample, policy.lines, problems)
         for sample in entry["ignores"].value if "ignores" in entry else ():
             words = unwrap(str(sample.value), policy.lines)
             if _reaches(pattern, words) and not ignored(words.text, policy.lines) and matches(pattern, words):
                 problems.append(sample.problem(f"'{pattern.id}' matches this line and must not"))
-        if not entry["matches"].value:
-            problems.append(entry["matches"].problem(f"'{pattern.id}' needs at least one line it matches", 1))
 
 
 def _must_match(pattern: Pattern, sample: Node, lines: Lines, problems: list[Problem]) -> None:
@@ -95,7 +105,7 @@ def _must_match(pattern: Pattern, sample: Node, lines: Lines, problems: list[Pro
     elif not matches(pattern, words):
         problems.append(sample.problem(f"'{pattern.id}' does not match this line"))
     elif not _reaches(pattern, words):
-        problems.append(sample.problem(f"'{pattern.id}' matches this line, but none of its 'needs' literals stands in it"))
+        problems.append(sample.problem(f"none of the 'needs' literals of '{pattern.id}' stands in this line"))
 
 
 def _reaches(pattern: Pattern, words: Words) -> bool:

@@ -27,19 +27,24 @@ class Words(NamedTuple):
 def unwrap(line: bytes | str, lines: Lines) -> Words:
     """The engine's words in one line of a log (without its end)."""
     text = line[:LONGEST].decode("utf-8", "replace") if isinstance(line, bytes) else line[:LONGEST]
-    for pattern in lines.strip:
-        text = pattern.sub("", text)
+    text = _stripped(text, lines)
     level, stamped = "", False
     for _ in range(NESTED):
         inner = _from_object(text, lines) if text.startswith("{") else None
         if inner is not None:
-            text, level, stamped = inner[0], inner[1] or level, True
+            text, level, stamped = _stripped(inner[0], lines), inner[1] or level, True
             continue
         step = _strip_prefix(text, lines)
         if step is None:
             break
         text, level, stamped = step[0], step[1] or level, stamped or step[2]
     return Words(text.rstrip(), level, stamped)
+
+
+def _stripped(text: str, lines: Lines) -> str:
+    for pattern in lines.strip:
+        text = pattern.sub("", text)
+    return text
 
 
 def _strip_prefix(text: str, lines: Lines) -> tuple[str, str, bool] | None:

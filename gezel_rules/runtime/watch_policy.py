@@ -31,12 +31,15 @@ class Prefix(NamedTuple):
 class Quote(NamedTuple):
     """A message that prints somebody else's text over several lines: evidence within it does not count.
 
-    ``lines`` bounds how far the closing line may be; without one in that reach nothing is quoted."""
+    It ends before the first line of the engine that matches ``then``, if the line before that matches ``closes``
+    (None: any, and a stamped line always ends what a stamped one opened);
+    ``lines`` bounds how far that may be; when it does not end in that reach nothing is quoted."""
 
     id: str
     needs: tuple[str, ...]
     opens: re.Pattern[str]
-    closes: re.Pattern[str]
+    closes: re.Pattern[str] | None
+    then: re.Pattern[str]
     lines: int
 
 
@@ -53,10 +56,12 @@ class Lines(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """One kind of line. ``needs``: literals, one of which stands in every match; ``gpu`` or ``failure``: what it
-    supports; ``backends``: whom it speaks of (empty: any); ``engine``: versions that print it (None: any);
-    ``levels``: levels it is printed at (empty: any); ``raw``: printed without the engine's stamp;
-    ``fatal``: whether this line ends the start (None: as its failure class); ``until``: patterns that take it back when they come later."""
+    """One kind of line.
+
+    ``needs``: literals, one of which stands in every match; ``gpu`` or ``failure``: what it supports; ``backends``:
+    whom it speaks of (empty: any); ``engine``: versions that print it (None: any); ``levels``: levels it is printed
+    at (empty: any); ``raw``: printed without the engine's stamp; ``fatal``: whether this line ends the start (None:
+    as its failure class); ``until``: patterns that take it back when they come later."""
 
     id: str
     needs: tuple[str, ...]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gezel_rules.runtime.watch_policy import Failure, LogPolicy, Pattern, Rule, holds, named
+
+_PART = re.compile(r"\{(\w+)\}")
 
 
 class Evidence(NamedTuple):
@@ -71,7 +74,9 @@ def judge(policy: LogPolicy, evidence: Mapping[str, Evidence], backend: str | No
 class _Court:
     """One judgement: the policy, the evidence, and what the caller knows."""
 
-    def __init__(self, policy: LogPolicy, evidence: Mapping[str, Evidence], backend: str | None, status: int | None) -> None:
+    def __init__(
+        self, policy: LogPolicy, evidence: Mapping[str, Evidence], backend: str | None, status: int | None
+    ) -> None:
         self.policy, self.evidence, self.backend = policy, evidence, backend
         self.exits = [e for e in policy.exits if status is not None and status in e.statuses]
 
@@ -115,10 +120,8 @@ class _Court:
     def proof(self, names: tuple[str, ...]) -> Evidence | None:
         """The line behind a condition: of the first id in reading order that was seen."""
         for name in names:
-            if name in self.policy.groups:
-                found = self.proof(self.policy.groups[name])
-            else:
-                found = self.evidence.get(name)
+            group = self.policy.groups.get(name)
+            found = self.evidence.get(name) if group is None else self.proof(group)
             if found is not None:
                 return found
         return None
@@ -140,11 +143,8 @@ def ends_the_start(policy: LogPolicy, pattern: Pattern) -> bool:
 
 def fill(template: str, parts: Mapping[str, str]) -> str:
     """Put named parts into a template; a part the line did not have leaves nothing behind."""
-    for name, value in parts.items():
-        template = template.replace("{" + name + "}", value)
-    return template
+    return _PART.sub(lambda match: parts.get(match[1], ""), template)
 
 
 def _source(entry: Rule | Failure | None) -> Source | None:
     return Source(entry.id, *entry.place) if entry is not None else None
-
