@@ -56,7 +56,7 @@ def _setting(
 
 
 HOST = (
-    _host("host.os", "text", "operating system: linux, darwin, windows"),
+    _host("host.os", "text", "operating system: linux, macos, windows"),
     _host("host.cpus", "integer", "CPUs this process may use: affinity and cgroup quota counted, at least 1", "CPUs"),
     _host("host.ram_total", "integer", "memory this process may use at most", "bytes"),
     _host("host.ram_free", "integer", "memory free for it now", "bytes"),

@@ -1,0 +1,101 @@
+"""From arguments to a plan's request: directories, host or engine, settings, what other launches hold."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from gezel_rules import places
+from gezel_rules.errors import BadInput
+from gezel_rules.planner.launch import Request
+from gezel_rules.planner.subject import Places
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """MODEL and what a plan depends on."""
+    parser.add_argument("model", metavar="MODEL", help="catalog id, GGUF file, or user/repo[:quant]")
+    add_conditions(parser)
+    parser.add_argument("--host", metavar="FILE", help="plan for a described host (a file, or a name in catalog/hosts)")
+
+
+def add_conditions(parser: argparse.ArgumentParser) -> None:
+    """Settings and engine."""
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="an operator setting")
+    parser.add_argument("--engine", metavar="PATH", help="a llama-server, or 'embedded' (default: the one found)")
+
+
+def policies_of(args: argparse.Namespace) -> Path:
+    """``--policies``, else ``GEZEL_POLICIES``, else the shipped ones."""
+    return args.policies or _from_environment("GEZEL_POLICIES") or places.policies_dir()
+
+
+def catalog_of(args: argparse.Namespace) -> Path:
+    """``--catalog``, else ``GEZEL_CATALOG``, else the shipped one."""
+    return args.catalog or _from_environment("GEZEL_CATALOG") or places.catalog_dir()
+
+
+def store_of(args: argparse.Namespace) -> Path:
+    """``--store``, else ``GEZEL_STORE``, else the user's data directory."""
+    return args.store or places.store_dir()
+
+
+def _from_environment(variable: str) -> Path | None:
+    return Path(os.environ[variable]) if os.environ.get(variable) else None
+
+
+def request_of(args: argparse.Namespace) -> Request:
+    """The request of a command's arguments. Raises BadInput for a host that is not there or a named engine that is
+    none; with no engine at all, what it would say stays unknown."""
+    store, catalog = store_of(args), catalog_of(args)
+    return Request(
+        model=args.model, policies=policies_of(args), cache=places.cache_dir(), environ=os.environ,
+        places=Places(catalog, store, lambda model: on_shelf(store, model), places.cache_dir()),
+        sites=places.site_files(), assignments=tuple(args.set), host=_host(args, catalog),
+        engine=None if getattr(args, "host", None) else _engine(args), held=_held(), broke=_broke,
+    )  # fmt: skip
+
+
+def on_shelf(store: Path, model: str) -> Any:
+    """What the store holds of a model. The store's code is loaded only when there is a store."""
+    if not store.is_dir():
+        return None
+    from gezel_rules.store.shelf import find_installed
+
+    return find_installed(store, model)
+
+
+def _host(args: argparse.Namespace, catalog: Path) -> Path | None:
+    if not getattr(args, "host", None):
+        return None
+    given, named = Path(args.host), catalog / "hosts" / f"{args.host}.yaml"
+    if given.exists() or "/" in args.host or not named.is_file():
+        return given
+    return named
+
+
+def _engine(args: argparse.Namespace) -> tuple[str, tuple[str, ...]] | None:
+    from gezel_rules.engines.find import VARIABLE, find_engine
+
+    try:
+        engine = find_engine(args.engine, os.environ)
+    except BadInput:
+        if args.engine or os.environ.get(VARIABLE):
+            raise
+        return None
+    return engine.kind, engine.command
+
+
+def _held() -> dict[str, int]:
+    if not (places.state_dir() / "leases").is_dir():
+        return {}
+    from gezel_rules.runtime.leases import held
+
+    return held(places.state_dir())
+
+
+def _broke(build: str, drafter: str) -> bool:
+    from gezel_rules.runtime.recover import is_broken
+
+    return is_broken(places.state_dir(), build, drafter)
