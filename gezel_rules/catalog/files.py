@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gezel_rules.catalog.names import file_name_fault
+from gezel_rules.catalog.names import digest_fault, file_name_fault
 from gezel_rules.catalog.records import ModelFile, Part, Source
 from gezel_rules.catalog.sources import for_shard, place, read_sources
 from gezel_rules.errors import Problem
@@ -10,7 +10,6 @@ from gezel_rules.shape import INTEGER, LIST, MAP, TEXT, fields, items
 from gezel_rules.source import Node, did_you_mean
 
 ROLES = ("model", "projector", "vision-encoder", "draft")
-_DIGITS = frozenset("0123456789abcdefABCDEF")
 
 
 def read_files(node: Node, problems: list[Problem]) -> tuple[ModelFile, ...]:
@@ -56,8 +55,8 @@ def _part(got: dict[str, Node], sources: tuple[Source, ...], problems: list[Prob
         problems.append(name.problem(f"name {name.value!a} {fault}"))
     if size is not None and size.value <= 0:
         problems.append(size.problem("'size' must be more than 0 bytes; leave it out while it is not known"))
-    if digest is not None and (len(digest.value) != 64 or not _DIGITS.issuperset(digest.value)):
-        problems.append(digest.problem("'sha256' must be 64 hexadecimal digits; leave it out while it is not verified"))
+    if digest is not None and (fault := digest_fault(digest.value)):
+        problems.append(digest.problem(f"'sha256' {fault}; leave it out while it is not verified"))
     return Part(
         name.value if name else "",
         sources,

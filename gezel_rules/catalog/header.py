@@ -27,6 +27,7 @@ _LAYER = re.compile(r"(?<=\.)\d{1,4}(?=\.)", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z][\w.-]*( [\w.,;-]+)*", re.ASCII)
 _SIZES = {name: (block, size) for name, block, size in QUANTS.values()}
 _MOST_TENSORS = 32768  # as many as the GGUF reader takes
+_MOST_ELEMENTS = 2**63 - 1
 _LONGEST_NAME = 63  # bytes, GGML_MAX_NAME less the closing zero
 
 
@@ -122,42 +123,46 @@ def _tensors(node: Node, problems: list[Problem]) -> Iterator[Tensor]:
 
 
 def _run(text: str, node: Node, start: int, problems: list[Problem]) -> list[Tensor]:
-    """The tensors of one line."""
+    """The tensors of one line, which stands at ``start`` of the block."""
     match = _LINE.fullmatch(text)
     if match is None:
         problems.append(node.problem_within("expected: NAME TYPE DIMxDIM…", start, len(text)))
         return []
     name, kind, shape = match.groups()
-    dims = tuple(map(int, shape.split("x")))
-    if kind not in _SIZES:
-        message = f"unknown tensor type '{kind}'{did_you_mean(kind, _SIZES)}"
-        problems.append(node.problem_within(message, start + match.start(2), len(kind)))
+    dims, names = tuple(map(int, shape.split("x"))), _names(name)
+    if fault := _fault(names, kind, dims):
+        group, message = fault
+        problems.append(node.problem_within(message, start + match.start(group), len(match[group])))
         return []
     block, size = _SIZES[kind]
-    if dims[0] % block:
-        message = f"a row of {dims[0]} is not a multiple of {block}, the block of {kind}"
-        problems.append(node.problem_within(message, start + match.start(3), len(shape)))
-        return []
-    names = _names(name)
-    if names is None or len(max(names, key=len).encode()) > _LONGEST_NAME:
-        problems.append(node.problem_within("not a tensor name with a rising list of layers", start, len(name)))
-        return []
-    nbytes = prod(dims) // block * size
-    return [Tensor(each, dims, kind, nbytes) for each in names]
+    return [Tensor(each, dims, kind, prod(dims) // block * size) for each in names]
 
 
-def _names(name: str) -> list[str] | None:
-    """``blk.0-1,4.x`` → ``blk.0.x``, ``blk.1.x``, ``blk.4.x``; ``None`` when the list does not rise."""
+def _fault(names: list[str], kind: str, dims: tuple[int, ...]) -> tuple[int, str] | None:
+    """Which part of a line (1 name, 2 type, 3 dimensions) is wrong, and how."""
+    if not names or len(max(names, key=len).encode()) > _LONGEST_NAME:
+        return 1, "not a tensor name with a rising list of layers"
+    if kind not in _SIZES:
+        return 2, f"unknown tensor type {kind!a}{did_you_mean(kind, _SIZES)}"
+    if dims[0] % _SIZES[kind][0]:
+        return 3, f"a row of {dims[0]} is not a multiple of {_SIZES[kind][0]}, the block of {kind}"
+    if prod(dims) > _MOST_ELEMENTS:
+        return 3, "more elements than 63 bits can count"
+    return None
+
+
+def _names(name: str) -> list[str]:
+    """``blk.0-1,4.x`` → ``blk.0.x``, ``blk.1.x``, ``blk.4.x``; none when the list does not rise."""
     match = _LAYERS.search(name)
     if match is None:
-        return None if "," in name else [name]
+        return [] if "," in name else [name]
     before, after = name[: match.start()], name[match.end() :]
     layers: list[int] = []
     for run in match.group().split(","):
         first, *rest = run.split("-")
         last = rest[0] if rest else first
         if len(rest) > 1 or int(last) < int(first) or (layers and int(first) <= layers[-1]):
-            return None
+            return []
         layers.extend(range(int(first), int(last) + 1))
     return [f"{before}{layer}{after}" for layer in layers]
 

@@ -11,6 +11,7 @@ _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 _DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
+_HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
 _FORBIDDEN = frozenset('<>:"|?*')  # by Windows; ':' also names a drive or a stream
 _PORTS = frozenset(port + digit for port in ("com", "lpt") for digit in "0123456789¹²³")
 _DEVICES = frozenset({"con", "prn", "aux", "nul", "conin$", "conout$"}) | _PORTS
@@ -67,6 +68,12 @@ def revision_fault(revision: str) -> str:
     """For a commit, tag or branch."""
     good = _REVISION.fullmatch(revision) and ".." not in revision and "//" not in revision
     return "" if good and not revision.endswith("/") else "must be a commit, tag or branch name"
+
+
+def digest_fault(digest: str) -> str:
+    """For a sha256."""
+    good = len(digest) == 64 and _HEXADECIMAL.issuperset(digest)
+    return "" if good else "must be 64 hexadecimal digits"
 
 
 def distribution_fault(name: str) -> str:
