@@ -12,7 +12,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gezel_rules.catalog import Entry, draft_header_of, entries, find, header_of, ids
-from gezel_rules.catalog.against_policy import check
 from gezel_rules.facts.gguf import Array, Header, read_header
 from gezel_rules.facts.model import model_facts
 from gezel_rules.places import catalog_dir, schemas_dir
@@ -200,15 +199,3 @@ def test_headers_describe_arrays_that_nobody_needs_to_read() -> None:
     header = header_of(find(catalog_dir(), FROM_A_FILE))
     assert header is not None
     assert header.metadata["tokenizer.ggml.tokens"] == Array("STRING", 262144)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_nothing_is_wrong_beyond_names_that_policy_decides(model: str) -> None:
-    entry = find(catalog_dir(), model)
-    named = {
-        *entry.overlays,
-        *(item.backend for item in entry.excluded),
-        *((entry.draft and entry.draft.backends) or ()),
-    }
-    types = {tuned.value for chosen in (entry.tuned, *entry.overlays.values()) if (tuned := chosen.get("spec.type"))}
-    assert check(entry, named, types, models=MODELS) == []
