@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gezel_rules.runtime.watch_check import ignored, matches
-from gezel_rules.runtime.watch_lines import LONGEST, Words, printable, unwrap
+from gezel_rules.runtime.watch_lines import LONGEST, Words, shown, unwrap
 from gezel_rules.runtime.watch_load import load_log_policy
 from gezel_rules.runtime.watch_policy import LogPolicy, Pattern, Place, Quote, version_of
 from gezel_rules.runtime.watch_verdict import Evidence, Verdict, ends_the_start, judge
@@ -158,8 +158,8 @@ class Watch:
             del self._evidence[other]
         if pattern.id not in self._evidence:
             found = pattern.match.search(text)
-            named = {k: printable(v, 120) for k, v in (found.groupdict() if found else {}).items() if v}
-            self._evidence[pattern.id] = Evidence(pattern.id, printable(text), named, len(self._evidence))
+            named = {k: shown(v, 120) for k, v in (found.groupdict() if found else {}).items() if v}
+            self._evidence[pattern.id] = Evidence(pattern.id, shown(text), named, len(self._evidence))
 
     def _settle(self) -> None:
         """The engine got past it: what looked fatal before was not final."""

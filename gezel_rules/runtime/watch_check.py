@@ -44,6 +44,7 @@ def _known(word: str, known: Iterable[str], said: str, node: Node, problems: lis
 
 def _references(policy: LogPolicy) -> Iterable[tuple[str, tuple[str, ...]]]:
     yield from policy.groups.items()
+    yield "settled_by", tuple(policy.settled_by)
     for pattern in policy.patterns.values():
         yield pattern.id, tuple(pattern.until)
     for name, condition in _conditions(policy):
@@ -56,6 +57,7 @@ def _supported(policy: LogPolicy) -> Iterable[tuple[str, str]]:
 
 
 def _backends(policy: LogPolicy) -> Iterable[tuple[str, str]]:
+    yield from (("without_gpu", backend) for backend in policy.without_gpu)
     for pattern in policy.patterns.values():
         yield from ((pattern.id, backend) for backend in pattern.backends)
     for name, condition in _conditions(policy):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+from gezel_rules.facts.printable import printable
 from gezel_rules.runtime.watch_policy import Lines
 
 LONGEST = 8 << 10  # bytes of a line that are read
 NESTED = 8  # prefixes around one message (compose, clock, port, stamp, …)
-_CONTROL = dict.fromkeys([*range(9), *range(11, 32), 127])
 
 
 class Words(NamedTuple):
@@ -71,7 +71,6 @@ def _from_object(text: str, lines: Lines) -> tuple[str, str] | None:
     return said.rstrip("\r\n"), level[:1].upper()
 
 
-def printable(text: str, longest: int = 240) -> str:
-    """One line fit for a terminal: no control characters, cut at ``longest`` characters."""
-    line = text.translate(_CONTROL).split("\n", 1)[0].strip()
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+def shown(text: str, longest: int = 240) -> str:
+    """The first line of a text, fit for a terminal, cut at ``longest`` characters."""
+    return printable(text.split("\n", 1)[0].replace("\t", " ").strip(), longest)

@@ -21,6 +21,7 @@ _HEAD = {"policy": TEXT, "version": TEXT, "summary": TEXT}
 _SECTIONS = {
     "words": MAP,
     "backends": LIST,
+    "without_gpu": LIST,
     "strip": LIST,
     "prefixes": LIST,
     "objects": MAP,
@@ -111,11 +112,14 @@ class _Reader(Entries):
             rules=tuple(self.each("rules", self._rule)),
             failures=tuple(self.each("failures", self._failure)),
             backends=self._names("backends"),
+            without_gpu=self._names("without_gpu"),
             settled_by=self._names("settled_by"),
             versions=self.versions,
         )
 
     def _names(self, section: str) -> frozenset[str]:
+        for node in self.sections[section]:
+            self.nodes[section] = node
         return frozenset(name for node in self.sections[section] for name in self.ids(node))
 
     def _groups(self) -> dict[str, tuple[str, ...]]:
@@ -152,12 +156,19 @@ class _Reader(Entries):
         return Exit(got["id"].value, statuses, _value(got, "failure"), _place(node))
 
     def _rule(self, node: Node) -> Rule | None:
-        more = {**_CONDITION, "detail": TEXT, "because": TEXT}
+        more = {**_CONDITION, "detail": TEXT, "because": TEXT, "advice": TEXT}
         got = fields(node, "a rule", self.problems, {"id": TEXT, "gpu": TEXT}, more)
         if len(got.keys() & {"id", "gpu"}) < 2 or not self.own(got["id"].value, node):
             return None
         self.known(got["gpu"], GPU_VERDICTS, "verdict")
-        return Rule(got["id"].value, got["gpu"].value, self._condition(got), _value(got, "detail"), _place(node))
+        return Rule(
+            id=got["id"].value,
+            gpu=got["gpu"].value,
+            condition=self._condition(got),
+            detail=_value(got, "detail"),
+            advice=_value(got, "advice"),
+            place=_place(node),
+        )
 
     def _failure(self, node: Node) -> Failure | None:
         more = {**_CONDITION, "fatal": FLAG, "because": TEXT}

@@ -95,6 +95,7 @@ class Rule(NamedTuple):
     gpu: str
     condition: Condition
     detail: str | None
+    advice: str | None
     place: Place
 
 
@@ -111,7 +112,7 @@ class Failure(NamedTuple):
 
 
 class LogPolicy(NamedTuple):
-    """The whole of ``policies/logs``. ``settled_by``: patterns after which an earlier fatal failure was not final;
+    """The whole of ``policies/logs``. ``without_gpu``: backends that use none by design; ``settled_by``: patterns after which an earlier fatal failure was not final;
     ``versions``: policy name → version."""
 
     lines: Lines
@@ -121,6 +122,7 @@ class LogPolicy(NamedTuple):
     rules: tuple[Rule, ...]
     failures: tuple[Failure, ...]
     backends: frozenset[str]
+    without_gpu: frozenset[str]
     settled_by: frozenset[str]
     versions: Mapping[str, str]
 

@@ -62,7 +62,7 @@ def judge(policy: LogPolicy, evidence: Mapping[str, Evidence], backend: str | No
         detail=court.detail(gpu_rule, gpu_evidence),
         failure=failure.id if failure else None,
         fatal=bool(failure) and exit_status != 0 and court.fatal(failure, proof),
-        advice=failure.advice if failure else None,
+        advice=failure.advice if failure else gpu_rule.advice if gpu_rule else None,
         rule=source or _source(gpu_rule),
         gpu_rule=_source(gpu_rule),
         says=failure.says if failure else None,

@@ -1,0 +1,97 @@
+"""``gezel-rules log FILE``: what an engine's log says about the GPU, what failed, and what a person can do.
+
+Exit status: 0 when nothing is wrong as far as the log tells; 1 when a failure ended the start, a GPU backend could not
+be initialised, or the build named with ``--backend`` found or used no GPU; 2 for bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from gezel_rules.errors import BadInput
+
+if TYPE_CHECKING:
+    from gezel_rules.runtime.watch import Verdict, Watch
+    from gezel_rules.runtime.watch_policy import LogPolicy
+
+_CHUNK = 64 << 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """FILE and what the caller knows about the engine besides."""
+    parser.add_argument("file", metavar="FILE", help="the engine's log, as it was written; - reads standard input")
+    parser.add_argument("--backend", help="the build's backend (as policies/logs names them)")
+    parser.add_argument("--exit-status", type=int, metavar="N", help="how the engine ended: N, or -N for signal N")
+    parser.add_argument("--engine-version", metavar="V", help="the engine's version (0.6.0) or build (b4799)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the verdict; returns the exit status. Raises BadInput."""
+    from gezel_rules.places import policies_dir
+    from gezel_rules.runtime.watch import Watch, load_log_policy
+
+    policy = load_log_policy(args.policies or policies_dir())
+    watch = Watch(policy, _backend(args.backend, policy), args.engine_version)
+    _read(args.file, watch)
+    verdict = watch.verdict(args.exit_status)
+    print(json.dumps(verdict.as_json(), indent=2) if args.json else "\n".join(_lines(verdict)))
+    return int(unhealthy(verdict, args.backend is not None and args.backend not in policy.without_gpu))
+
+
+def unhealthy(verdict: Verdict, gpu_build: bool) -> bool:
+    """Whether the answer is no: a fatal failure, a GPU that refused, or a GPU build whose GPU is not in use."""
+    if verdict.fatal or verdict.gpu == "init-failed":
+        return True
+    return gpu_build and verdict.gpu in ("no-devices", "not-loaded")
+
+
+def _backend(name: str | None, policy: LogPolicy) -> str | None:
+    if name is None or name in policy.backends:
+        return name
+    from gezel_rules.source import did_you_mean
+
+    raise BadInput(f"--backend: unknown backend '{name}'{did_you_mean(name, policy.backends)}")
+
+
+def _read(name: str, watch: Watch) -> None:
+    if name == "-":
+        _feed(sys.stdin.buffer, watch)
+        return
+    try:
+        with Path(name).open("rb") as file:
+            _feed(file, watch)
+    except OSError as error:
+        raise BadInput(f"{name}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _feed(stream: BinaryIO, watch: Watch) -> None:
+    """Feed bytes; a UTF-16 log (a PowerShell redirection) is told by its mark."""
+    first = stream.read(_CHUNK)
+    decoder = None
+    if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        import codecs
+
+        decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    while first:
+        watch.feed(decoder.decode(first).encode("utf-8", "replace") if decoder else first)
+        first = stream.read(_CHUNK)
+
+
+def _lines(verdict: Verdict) -> list[str]:
+    """The verdict for people: GPU, failure, the engine's own line, advice, and the rules to look at."""
+    lines = [f"gpu      {verdict.gpu}" + (f": {verdict.detail}" if verdict.detail else "")]
+    if verdict.failure is not None:
+        ending = "" if verdict.fatal else " (the engine goes on)"
+        lines.append(f"failure  {verdict.failure}: {verdict.says}{ending}")
+    if verdict.line:
+        lines.append(f"line     {verdict.line}")
+    if verdict.advice:
+        lines.append(f"advice   {verdict.advice}")
+    for rule in dict.fromkeys((verdict.rule, verdict.gpu_rule)):
+        if rule is not None:
+            lines.append(f"rule     {rule.id}  {rule.file}:{rule.line}")
+    return lines
