@@ -2,43 +2,81 @@
 
 Not a fitted formula: layers are rebuilt from their tensors (``blocks``, ``states``) in the engine's order, then ggml's
 best-fit planning is run over them (``graph``), per device. Runs of alike layers are shortened: the allocator repeats
-itself. Scores against the engine's own figures are printed by ``tests/memory`` (CPU: 5 % or 8 MiB; devices: 10 % or
-32 MiB). Backends that copy host weights to a device for large batches need more than this: see ``capacity``.
+itself. Against the engine's own figures (tests/data/truth, scored by tests/memory/test_truth.py): 98.9 % of the CPU
+buffers within 5 % or 8 MiB, 97 % of the device buffers within 10 % or 32 MiB. Weights that a backend copies over from
+the host for large batches come on top: ``estimate``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from gezel_rules.memory.blocks import FLOAT, Pass, attention, experts, feed_forward, norm, project
-from gezel_rules.memory.embeddings import inject, look_up, stack, stacked_layer
-from gezel_rules.memory.geometry import Geometry, Layer
+from gezel_rules.memory.blocks import FLOAT, Pass
+from gezel_rules.memory.embeddings import PerLayer, inject, look_up, stack, stacked_layer
+from gezel_rules.memory.geometry import Geometry
 from gezel_rules.memory.graph import Graph, peaks
-from gezel_rules.memory.kv_cache import row_bytes, window_cells
+from gezel_rules.memory.kv_cache import window_cells
 from gezel_rules.memory.launch import Context, Launch
-from gezel_rules.memory.offload import HOST, Owners, override_of, overrides
-from gezel_rules.memory.states import recurrence
+from gezel_rules.memory.layer_pass import layer_pass
+from gezel_rules.memory.offload import HOST, Owners
+from gezel_rules.memory.spots import Spot, gate_device, held_caches, sampled, spots_of, state_next
 
 PIPELINE_COPIES = 4  # GGML_SCHED_MAX_COPIES
 HALF = 2  # bytes of a mask entry with flash attention
 
 
-class Spot(NamedTuple):
-    """Devices of a layer's parts: attention, norm before the feed-forward, feed-forward, routed experts."""
+class Forward(NamedTuple):
+    """One forward pass in the making. ``rows``: tokens of the batch; ``masks``: nodes of the full and the windowed
+    mask (the latter ``None`` when nothing slides)."""
 
-    attend: int
-    norm: int
-    feed: int
-    expert: int
+    geo: Geometry
+    context: Context
+    launch: Launch
+    own: Owners
+    spots: Sequence[Spot]
+    graph: Graph
+    rows: int
+    masks: tuple[int, int | None]
 
 
+@lru_cache(maxsize=256)
 def compute_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) -> dict[int, int]:
-    """Bytes of the compute buffer per device and on the host, for a full batch with every slot busy."""
-    spots = _spots(geo, launch, own)
+    """Bytes of the compute buffer per device and on the host, for a full batch with every slot busy. Do not change the
+    answer: it is remembered."""
+    spots = spots_of(geo, launch, own)
     graph = Graph(PIPELINE_COPIES if _pipelined(geo, launch, own) else 1)
     rows = -(-context.ubatch // context.slots) * context.slots
-    _build(geo, context, launch, own, spots, graph, rows)
+    width = geo.embedding * rows * FLOAT
+    for size in (1, 1, 2):  # token ids, those between images, and their places
+        graph.given(size * FLOAT * rows)
+    graph.given(width)  # embeddings instead of tokens: reserved, not read, never freed
+    picture = graph.given(width)  # embeddings of images mixed with tokens
+    run = Forward(geo, context, launch, own, spots, graph, rows, _given(geo, context, graph, rows))
+    _trunk(run, _embed(run, picture, width))
+    return peaks(graph)
+
+
+@lru_cache(maxsize=256)
+def draft_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) -> dict[int, int]:
+    """The same for the second context of an MTP head: a token and the trunk's last state in, its own layers, logits."""
+    spots = spots_of(geo, launch, own)
+    graph = Graph()
+    rows = -(-context.ubatch // context.slots) * context.slots
+    width = geo.embedding * rows * FLOAT
+    graph.given(FLOAT * rows)
+    state = graph.given(width)
+    run = Forward(geo, context, launch, own, spots, graph, rows, _given(geo, context, graph, rows))
+    graph.device = HOST
+    token = graph.op(width)
+    graph.device = spots[-1].attend
+    joined = graph.op(2 * width, graph.inplace(graph.inplace(token)), graph.inplace(graph.inplace(state)))
+    stream = graph.op(width, joined)
+    for i in range(geo.trunk, len(geo.layers)):
+        before, follow = spots[i].attend, own.output
+        stream = layer_pass(_pass(run, i), stream, geo.layers[i], spots[i], before, follow, rows, geo)
+    _head(run, stream, late=True)
     return peaks(graph)
 
 
@@ -51,66 +89,11 @@ def _pipelined(geo: Geometry, launch: Launch, own: Owners) -> bool:
     return launch.devices > 1 and own.offloaded > len(geo.layers) and not special
 
 
-def _spots(geo: Geometry, launch: Launch, own: Owners) -> list[Spot]:
-    rules = overrides(launch)
-    moved = len(geo.layers) if launch.cpu_moe else launch.n_cpu_moe
-    spots = []
-    for i, home in enumerate(own.layers):
-
-        def at(stem: str, home: int = home, i: int = i) -> int:
-            found = override_of(f"blk.{i}.{stem}.weight", rules) if rules else None
-            return home if found is None else found
-
-        expert = HOST if i < moved else at("ffn_up_exps")
-        spots.append(Spot(at("attn_q"), at("ffn_norm"), at("ffn_up"), expert))
-    return spots
-
-
-def _build(
-    geo: Geometry, context: Context, launch: Launch, own: Owners, spots: Sequence[Spot], graph: Graph, rows: int
-) -> None:
-    """The whole forward pass."""
-    width = geo.embedding * rows * FLOAT
-    given = graph.given
-    given(rows * FLOAT)
-    given(rows * FLOAT)
-    given(2 * rows * FLOAT)
-    given(width)  # embeddings instead of tokens: reserved, not read, never freed
-    picture = given(width)  # embeddings of images mixed with tokens
-    given(rows * FLOAT)
+def _given(geo: Geometry, context: Context, graph: Graph, rows: int) -> tuple[int, int | None]:
+    """Positions, and one mask per cache: cells × tokens, filled on the host."""
+    graph.given(rows * FLOAT)
     if not context.flash:  # transposed V rows are addressed value by value
-        given(2 * FLOAT * rows * max((x.v for x in geo.layers), default=0))
-    wide, narrow = _masks(geo, context, graph, rows)
-    first = spots[0].attend if spots else HOST
-    stream = _embed(geo, graph, picture, width, HOST if geo.per_layer else first)
-    own_rows = look_up(graph, geo.per_layer * geo.trunk, rows, stream, first) if geo.per_layer else None
-    if geo.streams > 1:
-        stream = stack(graph, stream, geo.streams, own.output)
-    chosen = _sample(geo, launch, spots)
-    last = chosen[-1] if chosen else None
-    for i in chosen:
-        layer = geo.layers[i]
-        mask = narrow if layer.sliding and narrow is not None else wide
-        cells = 0 if context.flash else (window_cells(geo, context) if layer.sliding else context.ctx_seq)
-        away = launch.no_kv_offload and layer.cached and _state_next(geo, i) is not None
-        held = () if away else _held(geo, i, context, launch, spots, graph)
-        gate = _gate_device(geo, i, spots)
-        store = HOST if launch.no_kv_offload else spots[i].attend
-        at = _pass(geo, layer, context, spots[i], graph, rows, cells, mask, held, store, gate, away)
-        before = spots[i - 1].attend if i else HOST
-        follow = spots[i + 1].attend if i + 1 < len(spots) else own.output
-        if geo.streams > 1 and own_rows:
-            stream = stacked_layer(at, stream, geo.streams, own_rows, before if i else own.output)
-            continue
-        outputs = context.outputs if i == last else rows
-        stream = _layer(at, stream, layer, spots[i], before, follow, outputs, geo)
-        if own_rows:
-            stream = graph.add(stream, inject(at, stream, stream, own_rows))
-    _head(geo, own, spots[-1].attend if spots else HOST, graph, stream, rows, min(rows, context.outputs))
-
-
-def _masks(geo: Geometry, context: Context, graph: Graph, rows: int) -> tuple[int, int | None]:
-    """One mask per cache, filled on the host: cells × tokens."""
+        graph.given(2 * FLOAT * rows * max((x.v for x in geo.layers), default=0))
     size = (HALF if context.flash else FLOAT) * rows
     if not any(x.cached for x in geo.layers) and geo.row.get("cache") != "deepseek4":
         return graph.given(0), None
@@ -118,50 +101,66 @@ def _masks(geo: Geometry, context: Context, graph: Graph, rows: int) -> tuple[in
     return wide, graph.given(window_cells(geo, context) * size) if geo.window else None
 
 
-def _embed(geo: Geometry, graph: Graph, picture: int, width: int, first: int) -> int:
+def _trunk(run: Forward, stream: int) -> None:
+    """The layers that matter, then the head."""
+    geo, graph, spots = run.geo, run.graph, run.spots
+    rows_of = look_up(graph, geo.per_layer * geo.trunk, run.rows, stream, spots[0].attend) if geo.per_layer else None
+    if geo.streams > 1:
+        stream = stack(graph, stream, geo.streams, run.own.output)
+    chosen = sampled(geo, run.launch, spots)
+    for i in chosen:
+        outputs = min(run.rows, run.context.outputs) if i == chosen[-1] else run.rows
+        stream = _one(run, i, stream, outputs, rows_of)
+    _head(run, stream, late=bool(geo.row.get("late_output")))
+
+
+def _one(run: Forward, number: int, stream: int, outputs: int, rows_of: PerLayer | None) -> int:
+    """One layer, with its own embedding where the model has such."""
+    geo, spots = run.geo, run.spots
+    at = _pass(run, number)
+    before = spots[number - 1].attend if number else HOST
+    if geo.streams > 1 and rows_of:
+        return stacked_layer(at, stream, geo.streams, rows_of, before if number else run.own.output)
+    follow = spots[number + 1].attend if number + 1 < len(spots) else run.own.output
+    stream = layer_pass(at, stream, geo.layers[number], spots[number], before, follow, outputs, geo)
+    return run.graph.add(stream, inject(at, stream, stream, rows_of)) if rows_of else stream
+
+
+def _embed(run: Forward, picture: int, width: int) -> int:
     """Token embeddings, twice: of the batch, and of the tokens between images (written over a copy that stays, on the
-    first layer's device)."""
+    first layer's device unless more lookups follow)."""
+    graph = run.graph
     graph.device = HOST
     stream = graph.op(width)
     mixed = graph.op(width)
-    graph.device = first
+    graph.device = HOST if run.geo.per_layer else run.spots[0].attend
     graph.read(mixed, graph.op(width, picture, pinned=True))
-    return graph.inplace(stream) if geo.row.get("scaled_embedding") else stream
+    return graph.inplace(stream) if run.geo.row.get("scaled_embedding") else stream
 
 
-def _pass(
-    geo: Geometry,
-    layer: Layer,
-    context: Context,
-    spot: Spot,
-    graph: Graph,
-    rows: int,
-    cells: int,
-    mask: int,
-    held: tuple[int, ...],
-    store: int,
-    gate: int,
-    away: bool,
-) -> Pass:
-    head_k = layer.k // layer.kv_heads if layer.kv_heads else geo.head_k
-    head_v = layer.v // layer.kv_heads if layer.kv_heads and layer.v else geo.head_v
+def _pass(run: Forward, number: int) -> Pass:
+    """A layer as the blocks see it."""
+    geo, context, launch = run.geo, run.context, run.launch
+    layer, spot = geo.layers[number], run.spots[number]
+    away = launch.no_kv_offload and layer.cached and state_next(geo, number) is not None
+    wide, narrow = run.masks
     return Pass(
-        graph=graph,
-        shapes=geo.shapes[layer.number],
+        graph=run.graph,
+        shapes=geo.shapes[number],
         row=geo.row,
-        rows=rows,
+        rows=run.rows,
         sequences=context.slots,
-        cells=cells,
-        mask=mask,
+        cells=0 if context.flash else window_cells(geo, context) if layer.sliding else context.ctx_seq,
+        mask=narrow if layer.sliding and narrow is not None else wide,
         used=max(1, geo.experts_used),
         heads=layer.heads,
-        head_k=head_k,
-        head_v=head_v,
-        held=held,
+        head_k=layer.k // layer.kv_heads if layer.kv_heads else geo.head_k,
+        head_v=layer.v // layer.kv_heads if layer.kv_heads and layer.v else geo.head_v,
+        held=() if away else held_caches(geo, number, context, launch, run.spots, run.graph),
         state=geo.state_s,
-        owns=layer.cached,
-        store=store,
-        gate=gate,
+        owns=layer.cached or layer.nextn,
+        store=HOST if launch.no_kv_offload else spot.attend,
+        gate=gate_device(geo, number, run.spots),
         score=HOST if away else spot.attend,
         attend=spot.attend,
         feed=spot.feed,
@@ -169,147 +168,14 @@ def _pass(
     )
 
 
-def _held(
-    geo: Geometry, number: int, context: Context, launch: Launch, spots: Sequence[Spot], graph: Graph
-) -> tuple[int, ...]:
-    """K and V of a layer as its attention finds them: with their owner, or on the host. Layers without a cache of
-    their own read the last one of their kind, and each makes its own copy when that lies on another device."""
-    layer = geo.layers[number]
-    owner = _owner(geo, number)
-    if owner is None:
-        return ()
-    device = HOST if launch.no_kv_offload else spots[owner].attend
-    if device == spots[number].attend:
-        return ()
-    times = (window_cells(geo, context) if layer.sliding else context.ctx_seq) * context.streams
-    source = geo.layers[owner]
-    sizes = row_bytes(source.k, context.type_k, geo.tables), row_bytes(source.v, context.type_v, geo.tables)
-    return tuple(graph.outside(times * size, device) for size in sizes if size)
-
-
-def _owner(geo: Geometry, number: int) -> int | None:
-    """The layer whose cache this one reads."""
-    layer = geo.layers[number]
-    if layer.cached:
-        return number
-    return next((x.number for x in reversed(geo.layers) if x.cached and x.sliding == layer.sliding), None)
-
-
-def _gate_device(geo: Geometry, number: int, spots: Sequence[Spot]) -> int:
-    """Where a recurrent layer's gate is computed: the engine fetches the next layer's state first, so on its device."""
-    following = _state_next(geo, number)
-    return spots[number if following is None or not geo.layers[number].recurrent else following].attend
-
-
-def _state_next(geo: Geometry, number: int) -> int | None:
-    """The recurrent layer whose state is fetched in the middle of this one: the next, or this one when it attends
-    too; none where experts or another attention come in between."""
-    layer = geo.layers[number]
-    if layer.recurrent and layer.cached:
-        return number
-    if "ffn_gate_inp" in geo.shapes[number]:
-        return None
-    for i in range(number + 1, geo.trunk):
-        if geo.layers[i].recurrent:
-            return i if geo.row.get("state") != "ssm" or "ssm_in" in geo.shapes[i] else None
-        if geo.layers[i].cached or "ffn_gate_inp" in geo.shapes[i]:
-            return None
-    return None
-
-
-def _sample(geo: Geometry, launch: Launch, spots: Sequence[Spot]) -> list[int]:
-    """Layers that matter: each kind of step from one layer to the next at most twice; always the last one, those before
-    a change of device, and those that read another device's cache."""
-    chosen: list[int] = []
-    seen: dict[object, int] = {}
-    before: object = None
-    for i in range(geo.trunk):
-        layer = geo.layers[i]
-        kind = (geo.kinds[i], layer.sliding, layer.recurrent, layer.cached, spots[i], _gate_device(geo, i, spots))
-        step = (before, kind)
-        seen[step] = seen.get(step, 0) + 1
-        owner = None if layer.cached else _owner(geo, i)
-        reads = owner is not None and (launch.no_kv_offload or spots[owner].attend != spots[i].attend)
-        if seen[step] <= 2 or reads or i == geo.trunk - 1 or spots[i] != spots[i + 1]:
-            chosen.append(i)
-        before = kind
-    return chosen
-
-
-def _layer(
-    at: Pass, stream: int, layer: Layer, spot: Spot, before: int, follow: int, outputs: int, geo: Geometry
-) -> int:
-    """One block: mix, add, feed forward, add."""
-    graph, shapes = at.graph, at.shapes
-    graph.device = spot.attend
-    normed = norm(at, "attn_norm", stream, before)
-    mixes = layer.recurrent or any(k in shapes for k in ("attn_q", "attn_qkv", "attn_kv_a_mqa", "attn_q_a"))
-    residual = stream
-    if mixes and at.row.get("parallel"):
-        scored = attention(at, normed)
-        out = feed_forward(at, normed)
-        graph.device = spot.attend
-        return graph.add(graph.add(out, residual), project(at, scored))
-    if mixes:
-        mixed, normed = _mix(at, stream, normed, layer)
-        if outputs < at.rows and not geo.row.get("late_output"):
-            at, mixed, residual = _last_rows(at, outputs, mixed, residual)
-        graph.device = spot.attend
-        if "ffn_norm" in shapes or "post_ffw_norm" in shapes:
-            mixed = norm(at, "post_attention_norm", mixed)
-        stream = graph.add(mixed, residual)
-    if not any(k.startswith("ffn_down") for k in shapes):
-        return stream
-    graph.device = spot.norm
-    nearby = spot.attend if mixes else before
-    stem = "ffn_norm" if "ffn_norm" in shapes else "post_attention_norm"
-    kept = "post_ffw_norm" in shapes and stem != "ffn_norm"
-    source = stream if kept else norm(at, stem, stream, nearby) if mixes or stem in shapes else normed
-    out = _feed(at, source, stream)
-    graph.device = follow if spot.feed == HOST or spot.expert == HOST else spot.attend
-    out = norm(at, "post_ffw_norm", out)
-    return graph.add(out, stream)
-
-
-def _mix(at: Pass, stream: int, normed: int, layer: Layer) -> tuple[int, int]:
-    """Attention, a recurrence, or both side by side."""
-    if layer.recurrent and layer.cached:
-        scored = attention(at, normed)
-        state = recurrence(at, norm(at, "attn_norm", stream))
-        return at.graph.add(project(at, scored), state), normed
-    if layer.recurrent:
-        return recurrence(at, normed), normed
-    return project(at, attention(at, normed)), normed
-
-
-def _last_rows(at: Pass, outputs: int, mixed: int, residual: int) -> tuple[Pass, int, int]:
-    """Only the rows that need logits go on through the last feed-forward."""
-    width = at.graph.size(residual) // at.rows
-    return at._replace(rows=outputs), at.graph.op(width * outputs, mixed), at.graph.op(width * outputs, residual)
-
-
-def _feed(at: Pass, source: int, stream: int) -> int:
-    """Dense, routed, shared: whatever the layer has, summed."""
-    graph, shapes = at.graph, at.shapes
-    outs = []
-    if "ffn_gate_inp" in shapes and "ffn_down_exps" in shapes:
-        outs.append(experts(at, source, source))
-    for suffix in ("_shexp", ""):
-        if f"ffn_down{suffix}" in shapes:
-            outs.append(feed_forward(at, source, suffix))
-    total = outs[0]
-    for more in outs[1:]:
-        graph.device = at.feed
-        total = graph.add(total, more)
-    return total
-
-
-def _head(geo: Geometry, own: Owners, before: int, graph: Graph, stream: int, rows: int, outputs: int) -> None:
-    """Final norm and logits."""
+def _head(run: Forward, stream: int, *, late: bool) -> None:
+    """Final norm and logits; the rows that need logits are picked here where the layers did not."""
+    graph, own = run.graph, run.own
+    before, outputs = run.spots[-1].attend, min(run.rows, run.context.outputs)
     graph.device = before if before != HOST else own.output
     final = graph.inplace(stream)
     graph.device = own.output
     final = graph.inplace(final)
-    if geo.row.get("late_output"):
-        final = graph.op(graph.size(final) // rows * outputs, final)
-    graph.op(geo.vocab * outputs * FLOAT, final, pinned=True)
+    if late:
+        final = graph.op(graph.size(final) // run.rows * outputs, final)
+    graph.op(run.geo.vocab * outputs * FLOAT, final, pinned=True)

@@ -3,11 +3,11 @@ of arithmetic, so that a planner can ask for hundreds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gezel_rules.memory.compute import compute_parts
+from gezel_rules.memory.compute import compute_parts, draft_parts
 from gezel_rules.memory.geometry import Geometry, geometry
 from gezel_rules.memory.kv_cache import Cache, caches, mtp_caches
 from gezel_rules.memory.launch import Context, Launch, Tables, mtp_context, settle
@@ -16,6 +16,7 @@ from gezel_rules.memory.offload import HOST, owners, place_layers, place_weights
 from gezel_rules.memory.output import output_bytes
 from gezel_rules.memory.recurrent import state_parts
 from gezel_rules.memory.refusals import refusals
+from gezel_rules.memory.weights import Weight
 
 
 class PoolUse(NamedTuple):
@@ -32,10 +33,26 @@ class PoolUse(NamedTuple):
         return self.model_bytes + self.context_bytes + self.compute_bytes
 
 
+class Draft(NamedTuple):
+    """What the second context of an MTP head adds: caches, and bytes of its compute and output buffers."""
+
+    caches: tuple[Cache, ...]
+    compute_bytes: int
+    output_bytes: int
+
+    @property
+    def total(self) -> int:
+        """All of it, in bytes."""
+        return sum(c.bytes for c in self.caches) + self.compute_bytes + self.output_bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Bytes of one launch. ``lazy_bytes``: part of the weights that is read on demand and need not be resident;
-    ``unknown``: what the numbers rest on without proof; ``refused``: why the engine would not start like this."""
+    """Bytes of one launch; caches, compute and output are the main context's, ``draft`` an MTP head's.
+
+    ``lazy_bytes``: part of the weights that is read on demand and need not be resident; ``unknown``: what the numbers
+    rest on without proof; ``refused``: why the engine would not start like this.
+    """
 
     arch: str
     context: Context
@@ -45,20 +62,21 @@ class Estimate:
     recurrent_bytes: int
     compute_bytes: int
     output_bytes: int
+    draft: Draft | None
     pools: tuple[PoolUse, ...]
     unknown: tuple[str, ...]
     refused: tuple[str, ...]
 
     @property
     def kv_bytes(self) -> int:
-        """All KV caches, a drafter's context included."""
+        """All KV caches of the main context."""
         return sum(c.bytes for c in self.caches)
 
     @property
     def total_bytes(self) -> int:
         """Everything that has to be resident."""
         parts = self.weights_bytes, self.kv_bytes, self.recurrent_bytes, self.compute_bytes, self.output_bytes
-        return sum(parts) - self.lazy_bytes
+        return sum(parts) - self.lazy_bytes + (self.draft.total if self.draft else 0)
 
     def to_json(self) -> dict[str, Any]:
         """The ``memory`` shape of the command line."""
@@ -67,16 +85,16 @@ class Estimate:
             "ctx": self.context.ctx,
             "weights_bytes": self.weights_bytes,
             "lazy_bytes": self.lazy_bytes,
-            "kv": {
-                "total_bytes": self.kv_bytes,
-                "caches": [
-                    {"name": c.name, "cells": c.cells, "streams": c.streams, "layers": c.layers, "bytes": c.bytes}
-                    for c in self.caches
-                ],
-            },
+            "kv": _caches_json(self.caches),
             "recurrent_bytes": self.recurrent_bytes,
             "compute_bytes": self.compute_bytes,
             "output_bytes": self.output_bytes,
+            "draft": self.draft
+            and {
+                "kv": _caches_json(self.draft.caches),
+                "compute_bytes": self.draft.compute_bytes,
+                "output_bytes": self.draft.output_bytes,
+            },
             "total_bytes": self.total_bytes,
             "unknown": list(self.unknown),
             "refused": list(self.refused),
@@ -95,27 +113,44 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
     context = settle(launch, geo.trained, geo.nextn, geo.row, geo.tables)
     second = mtp_context(launch, context, geo.tables) if geo.nextn else None
     own = owners(geo, launch)
-    main = caches(geo, context)
-    held = main + tuple(c._replace(name=f"mtp {c.name}") for c in (mtp_caches(geo, second) if second else ()))
-    states = state_parts(geo, context)
+    main, drafting, states = caches(geo, context), mtp_caches(geo, second) if second else (), state_parts(geo, context)
     placed = list(place_weights(geo, second is not None, launch, own))
-    compute = compute_parts(geo, context, launch, own)
     model = _sums((device, w.bytes) for w, device in placed)
-    cells = [place_layers(parts, launch, own) for parts in (*(c.parts for c in held), states)]
-    stored = _sums(item for part in cells for item in part.items())
+    held = [place_layers(parts, launch, own) for parts in (*(c.parts for c in (*main, *drafting)), states)]
+    stored = _sums(item for part in held for item in part.items())
+    compute = dict(compute_parts(geo, context, launch, own))
+    if launch.op_offload and launch.devices:
+        compute[0] = compute.get(0, 0) + _largest_copied(placed)
+    extra = draft_parts(geo, second, launch, own) if second else {}
     return Estimate(
         arch=geo.arch,
         context=context,
         weights_bytes=sum(model.values()),
         lazy_bytes=sum(w.bytes for w, _ in placed if w.lazy),
-        caches=held,
+        caches=main,
         recurrent_bytes=sum(size for _, size in states),
         compute_bytes=sum(compute.values()),
         output_bytes=output_bytes(geo, context),
-        pools=tuple(_pool(d, model, stored, compute) for d in (*range(launch.devices), HOST)),
+        draft=Draft(drafting, sum(extra.values()), output_bytes(geo, second)) if second else None,
+        pools=tuple(
+            _pool(d, model, stored, compute.get(d, 0) + extra.get(d, 0)) for d in (*range(launch.devices), HOST)
+        ),
         unknown=geo.unknown,
         refused=refusals(geo, context, launch),
     )
+
+
+def _caches_json(held: tuple[Cache, ...]) -> dict[str, Any]:
+    rows = [
+        {"name": c.name, "cells": c.cells, "streams": c.streams, "layers": c.layers, "bytes": c.bytes} for c in held
+    ]
+    return {"total_bytes": sum(c.bytes for c in held), "caches": rows}
+
+
+def _largest_copied(placed: Iterable[tuple[Weight, int]]) -> int:
+    """The largest matrix a device copies from the host at once: a layer's weight that stays there (each begins a new
+    split, so their copies follow one another in the same place)."""
+    return max((w.bytes for w, device in placed if device == HOST and w.place >= 0), default=0)
 
 
 def _sums(pairs: Any) -> dict[int, int]:
@@ -125,6 +160,6 @@ def _sums(pairs: Any) -> dict[int, int]:
     return sums
 
 
-def _pool(device: int, model: Mapping[int, int], stored: Mapping[int, int], compute: Mapping[int, int]) -> PoolUse:
+def _pool(device: int, model: Mapping[int, int], stored: Mapping[int, int], compute: int) -> PoolUse:
     name = "host" if device == HOST else f"GPU{device}"
-    return PoolUse(name, model.get(device, 0), stored.get(device, 0), compute.get(device, 0))
+    return PoolUse(name, model.get(device, 0), stored.get(device, 0), compute)

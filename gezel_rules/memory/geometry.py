@@ -31,7 +31,7 @@ class Layer(NamedTuple):
     ratio: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # one header, one geometry: told apart by identity
 class Geometry:
     """Everything about a model that memory depends on, from its header and the architecture table.
 
@@ -93,13 +93,13 @@ def geometry(header: HeaderInfo, tables: Tables) -> Geometry:
         head_v=head_v,
         window=window,
         mla=rules.is_mla(header, row),
-        indexer=int(get("attention.indexer.key_length", 0)),
+        indexer=rules.number(header, "attention.indexer.key_length", 0),
         state_r=r,
         state_s=s,
-        experts=int(get("expert_count", 0)),
+        experts=rules.number(header, "expert_count", 0),
         experts_used=max(rules.per_layer(get("expert_used_count", 0), blocks)),
         nextn=nextn,
-        per_layer=int(get("embedding_length_per_layer_input", 0)),
+        per_layer=rules.number(header, "embedding_length_per_layer_input", 0),
         streams=int(row.get("streams", 1)),
         weights=weights,
         shapes=shapes,
@@ -126,8 +126,8 @@ def _layers(
     recurrent = rules.recurrent_layers(header, row, blocks, nextn, kv_heads, ff)
     window = rules.window_of(header, row, blocks)
     sliding = rules.sliding_layers(header, row, blocks, nextn, recurrent) if window else [False] * blocks
-    keys = head_k, int(get("attention.key_length_swa", head_k))
-    values = head_v, int(get("attention.value_length_swa", head_v))
+    keys = head_k, rules.number(header, "attention.key_length_swa", head_k)
+    values = head_v, rules.number(header, "attention.value_length_swa", head_v)
     key_only = rules.is_mla(header, row) or row.get("cache") == "deepseek4"
     cached = rules.cached_layers(header, row, blocks, nextn, recurrent, ff)
     indexed = rules.indexer_rows(header, row, blocks, nextn, recurrent)

@@ -16,6 +16,8 @@ class Launch(NamedTuple):
     ``spec``: speculative types; ``n_max``: tokens drafted at once. ``override_tensor``: ``(regex, buffer)`` pairs,
     first match wins, CPU = the host. ``tensor_split``: one weight per device. ``devices``: how many accelerators.
     ``device_free``: bytes free on each, for the engine's default split. ``draft_type_k/v``: cache of an MTP context.
+    ``pipeline``: copies for pipelining over devices (``None``: as the engine decides). ``op_offload``: the backend
+    copies host weights to the first device for large batches (CUDA, ROCm, Vulkan …; RPC does not).
     """
 
     ctx: int | None = None
@@ -40,6 +42,7 @@ class Launch(NamedTuple):
     override_tensor: tuple[tuple[str, str], ...] = ()
     no_kv_offload: bool = False
     pipeline: bool | None = None
+    op_offload: bool = False
 
 
 class Context(NamedTuple):

@@ -34,18 +34,32 @@ class HeaderInfo(Protocol):
     def get(self, suffix: str, default: Any = None) -> Any: ...
 
 
+MOST = 1 << 40  # no count of a real model comes near; keeps a broken header's arithmetic small
+
+
+def number(header: HeaderInfo, key: str, default: int) -> int:
+    """A count from the header, or the default when the key is absent. :raises BadInput: when it is no sane count."""
+    value = header.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < MOST:
+        raise BadInput(f"{header.arch}.{key} of this GGUF is not a count: its memory cannot be computed")
+    return value
+
+
 def needed(header: HeaderInfo, key: str) -> int:
-    value = header.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        raise BadInput(f"this GGUF has no usable {header.arch}.{key}: its memory cannot be computed")
+    """A count no model can do without. :raises BadInput: when it is absent, zero or no count."""
+    value = number(header, key, 0)
+    if value == 0:
+        raise BadInput(f"this GGUF has no {header.arch or 'architecture'}.{key}: its memory cannot be computed")
     return value
 
 
 def per_layer(value: Any, blocks: int) -> list[int]:
-    """A key that is one number or one per layer; short arrays are filled with zero, as the engine's are."""
-    if isinstance(value, tuple):
-        return [int(x) for x in value[:blocks]] + [0] * (blocks - len(value))
-    return [int(value) if isinstance(value, (int, float)) else 0] * blocks
+    """A key that is one number or one per layer; short arrays are filled with zero, as the engine's are.
+    :raises BadInput: when an item is no sane count."""
+    items = list(value[:blocks]) + [0] * (blocks - len(value)) if isinstance(value, tuple) else [value] * blocks
+    if any(not isinstance(x, int) or not 0 <= x < MOST for x in items):
+        raise BadInput("this GGUF has a per-layer count that is none: its memory cannot be computed")
+    return [int(x) for x in items]
 
 
 MOST_LAYERS = 512  # LLAMA_MAX_LAYERS: the engine refuses more
@@ -54,7 +68,7 @@ MOST_LAYERS = 512  # LLAMA_MAX_LAYERS: the engine refuses more
 def block_count(header: HeaderInfo, row: Mapping[str, Any]) -> int:
     blocks = needed(header, "block_count")
     if row.get("loops"):
-        blocks *= max(1, int(header.get("num_loops", 1)))
+        blocks *= max(1, number(header, "num_loops", 1))
     blocks += 1 if row.get("extra_router_layer") else 0
     if blocks > MOST_LAYERS:
         raise BadInput(f"this GGUF claims {blocks} layers; the engine stops at {MOST_LAYERS}")
@@ -65,7 +79,7 @@ def nextn_layers(header: HeaderInfo, row: Mapping[str, Any], blocks: int) -> int
     """MTP layers at the end. DeepSeek-V4 trunks keep the key without the tensors and cache all layers then."""
     if row.get("extra_router_layer"):
         return 0
-    nextn = min(int(header.get("nextn_predict_layers", 0)), blocks)
+    nextn = min(number(header, "nextn_predict_layers", 0), blocks)
     if nextn and row.get("cache") == "deepseek4":
         probe = f"blk.{blocks - nextn}.nextn.eh_proj.weight"
         return nextn if any(t.name == probe for t in header.tensors) else 0
@@ -88,7 +102,7 @@ def head_sizes(header: HeaderInfo, heads: Sequence[int]) -> tuple[int, int]:
     if not heads[0]:  # as the engine: no heads in the first layer, no attention sizes
         return 0, 0
     size = needed(header, "embedding_length") // heads[0]
-    return int(header.get("attention.key_length", size)), int(header.get("attention.value_length", size))
+    return number(header, "attention.key_length", size), number(header, "attention.value_length", size)
 
 
 def window_of(header: HeaderInfo, row: Mapping[str, Any], blocks: int) -> int:
@@ -97,7 +111,7 @@ def window_of(header: HeaderInfo, row: Mapping[str, Any], blocks: int) -> int:
         return 0
     if row.get("window_layers", blocks) != blocks:
         return 0
-    key = header.get("attention.sliding_window")
+    key = None if header.get("attention.sliding_window") is None else number(header, "attention.sliding_window", 0)
     condition = row.get("window_if")
     if (condition == "positive" and not key) or (condition == "nonzero" and key == 0):
         return 0
@@ -115,7 +129,9 @@ def sliding_layers(
     pattern = header.get("attention.sliding_window_pattern")
     if isinstance(pattern, tuple):
         return [bool(x) for x in per_layer(pattern, blocks)]
-    every = int(row.get("window_every", 1) if pattern is None else pattern)
+    every = (
+        int(row.get("window_every", 1)) if pattern is None else number(header, "attention.sliding_window_pattern", 1)
+    )
     if every == 0:
         return [True] * blocks
     dense = 0 if row.get("dense_first") else every - 1
@@ -136,7 +152,7 @@ def recurrent_layers(
         listed = header.get("attention.recurrent_layers")
         if listed is not None:
             return [bool(x) and i < trunk for i, x in enumerate(per_layer(listed, blocks))]
-        every = max(1, int(header.get("full_attention_interval", row["interval"])))
+        every = max(1, number(header, "full_attention_interval", row["interval"]))
         return [i < trunk and (i + 1) % every != 0 for i in range(blocks)]
     return [False] * blocks
 
@@ -151,7 +167,7 @@ def cached_layers(
     if "cached_layers" in row:
         last = min(last, int(row["cached_layers"]))
     if row.get("shared_layers"):
-        last = min(last, blocks - int(header.get("attention.shared_kv_layers", 0)))
+        last = min(last, blocks - number(header, "attention.shared_kv_layers", 0))
     if row.get("recurrent") == "every":
         return [i < last for i in range(blocks)]
     no_ffn = row.get("recurrent") == "headless-no-ffn"
@@ -162,13 +178,13 @@ def indexer_rows(
     header: HeaderInfo, row: Mapping[str, Any], blocks: int, nextn: int, recurrent: Sequence[bool]
 ) -> list[int]:
     """Values of the indexer row of each layer; 0 = that layer has no indexer."""
-    size, rule, trunk = int(header.get("attention.indexer.key_length", 0)), row.get("indexer"), blocks - nextn
+    size, rule, trunk = number(header, "attention.indexer.key_length", 0), row.get("indexer"), blocks - nextn
     if not rule or not size:
         return [0] * blocks
     pooled = header.get("attention.indexer.kpool") or any(per_layer(header.get("attention.compress_ratios", 0), blocks))
     size *= int(row.get("indexer_slots", 1)) if pooled else 1
     if rule == "after-dense":
-        dense = int(header.get("leading_dense_block_count", 0))
+        dense = number(header, "leading_dense_block_count", 0)
         return [size if i >= dense else 0 for i in range(blocks)]
     full = _full_indexers(header, row, blocks) if rule == "full-layers" else [True] * blocks
     return [size if i < trunk and not recurrent[i] and full[i] else 0 for i in range(blocks)]
@@ -192,16 +208,16 @@ def is_mla(header: HeaderInfo, row: Mapping[str, Any]) -> bool:
 
 def state_values(header: HeaderInfo, row: Mapping[str, Any], heads: Sequence[int], head_k: int) -> tuple[int, int]:
     """f32 values per layer and state row: rolling part and recurrent part (``llama_hparams::n_embd_r/n_embd_s``)."""
-    get, kind, embedding = header.get, row.get("state"), needed(header, "embedding_length")
-    conv, inner = int(get("ssm.conv_kernel", 0)), int(get("ssm.inner_size", 0))
-    state, groups = int(get("ssm.state_size", 0)), int(get("ssm.group_count", 0))
+    kind, embedding = row.get("state"), needed(header, "embedding_length")
+    conv, inner = number(header, "ssm.conv_kernel", 0), number(header, "ssm.inner_size", 0)
+    state, groups = number(header, "ssm.state_size", 0), number(header, "ssm.group_count", 0)
     rolling = max(0, conv - 1) * (inner + 2 * groups * state)
     if kind == "rwkv":
-        return int(get("token_shift_count", 2)) * embedding, embedding * int(get("wkv.head_size", 0))
+        return number(header, "token_shift_count", 2) * embedding, embedding * number(header, "wkv.head_size", 0)
     if kind == "shortconv":
-        return embedding * (int(get("shortconv.l_cache", 1)) - 1), 0
+        return embedding * (number(header, "shortconv.l_cache", 1) - 1), 0
     if kind == "kda":
-        size = int(get("kda.head_dim", 0))
+        size = number(header, "kda.head_dim", 0)
         return 3 * (conv - 1 if conv else 3) * heads[0] * size, size * size * heads[0]
     if kind == "linear":
         return rolling, head_k * head_k * heads[0]
@@ -212,10 +228,10 @@ def vocabulary(header: HeaderInfo) -> int:
     """Rows of the logits: the tokenizer's, else the vocab_size key, else the embedding's."""
     tokens = header.metadata.get("tokenizer.ggml.tokens")
     if tokens is not None:
-        return int(getattr(tokens, "length", 0) or len(tokens))
-    key = header.get("vocab_size")
-    if key:
-        return int(key)
+        length = getattr(tokens, "length", None)
+        return length if isinstance(length, int) else len(tokens) if isinstance(tokens, tuple) else 0
+    if header.get("vocab_size"):
+        return number(header, "vocab_size", 0)
     return next((t.dims[-1] for t in header.tensors if t.name == "token_embd.weight"), 0)
 
 

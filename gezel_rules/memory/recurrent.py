@@ -5,6 +5,7 @@ from __future__ import annotations
 from gezel_rules.memory.geometry import Geometry
 from gezel_rules.memory.kv_cache import COARSE_RATIO, FINE_RATIO
 from gezel_rules.memory.launch import Context
+from gezel_rules.memory.layers import number
 
 FLOAT = 4  # bytes
 
@@ -20,9 +21,10 @@ def state_parts(geo: Geometry, context: Context) -> tuple[tuple[int, int], ...]:
 
 def _hash_history(geo: Geometry, context: Context) -> tuple[tuple[int, int], ...]:
     """The convolution history of an n-gram embedding module: one more f32 row on the layers that list it."""
-    get = geo.header.get
-    listed, kernel = get("ple.layers", ()), int(get("ple.conv_kernel", 0))
-    values = (kernel - 1) * int(get("ple.ngram_size", 0)) * int(get("hyper_connection.count", 0)) * geo.embedding
+    header = geo.header
+    listed, kernel = header.get("ple.layers", ()), number(header, "ple.conv_kernel", 0)
+    paths = number(header, "hyper_connection.count", 0)
+    values = (kernel - 1) * number(header, "ple.ngram_size", 0) * paths * geo.embedding
     if not isinstance(listed, tuple) or kernel < 1 or values <= 0:
         return ()
     return tuple((int(i), FLOAT * values * context.slots * context.states) for i in listed)

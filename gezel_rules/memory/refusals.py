@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gezel_rules.memory.geometry import Geometry
 from gezel_rules.memory.launch import Context, Launch
+from gezel_rules.memory.layers import number
 
 
 def refusals(geo: Geometry, context: Context, launch: Launch) -> tuple[str, ...]:
@@ -28,7 +29,7 @@ def _types(geo: Geometry, context: Context) -> list[str]:
 
 def _blocks(geo: Geometry, side: str, kind: str, quantised: bool, swa_key: str, head: int) -> list[str]:
     """Quantised rows come in blocks of 32 values: every head size in use must divide."""
-    sizes = {int(geo.header.get(swa_key, head)) if x.sliding else head for x in geo.layers if not x.nextn}
+    sizes = {number(geo.header, swa_key, head) if x.sliding else head for x in geo.layers if not x.nextn}
     odd = sorted(x for x in sizes if x % 32) if quantised else []
     return [f"{side} cache type {kind} needs head sizes divisible by 32; this model has {odd[0]}"] if odd else []
 

@@ -1,0 +1,77 @@
+"""One block of the model as a sequence of tensors: mix, add, feed forward, add."""
+
+from __future__ import annotations
+
+from gezel_rules.memory.blocks import Pass, attention, experts, feed_forward, norm, project
+from gezel_rules.memory.geometry import Geometry, Layer
+from gezel_rules.memory.offload import HOST
+from gezel_rules.memory.spots import Spot
+from gezel_rules.memory.states import recurrence
+
+
+def layer_pass(
+    at: Pass, stream: int, layer: Layer, spot: Spot, before: int, follow: int, outputs: int, geo: Geometry
+) -> int:
+    """One block: mix, add, feed forward, add."""
+    graph, shapes = at.graph, at.shapes
+    graph.device = spot.attend
+    normed = norm(at, "attn_norm", stream, before)
+    mixes = layer.recurrent or any(k in shapes for k in ("attn_q", "attn_qkv", "attn_kv_a_mqa", "attn_q_a"))
+    residual = stream
+    if mixes and at.row.get("parallel"):
+        scored = attention(at, normed)
+        out = feed_forward(at, normed)
+        graph.device = spot.attend
+        return graph.add(graph.add(out, residual), project(at, scored))
+    if mixes:
+        mixed, normed = _mix(at, stream, normed, layer)
+        if outputs < at.rows and not geo.row.get("late_output"):
+            at, mixed, residual = _last_rows(at, outputs, mixed, residual)
+        graph.device = spot.attend
+        if "ffn_norm" in shapes or "post_ffw_norm" in shapes:
+            mixed = norm(at, "post_attention_norm", mixed)
+        stream = graph.add(mixed, residual)
+    if not any(k.startswith("ffn_down") for k in shapes):
+        return stream
+    graph.device = spot.norm
+    nearby = spot.attend if mixes else before
+    stem = "ffn_norm" if "ffn_norm" in shapes else "post_attention_norm"
+    kept = "post_ffw_norm" in shapes and stem != "ffn_norm"
+    source = stream if kept else norm(at, stem, stream, nearby) if mixes or stem in shapes else normed
+    out = _feed(at, source, stream)
+    graph.device = follow if spot.feed == HOST or spot.expert == HOST else spot.attend
+    out = norm(at, "post_ffw_norm", out)
+    return graph.add(out, stream)
+
+
+def _mix(at: Pass, stream: int, normed: int, layer: Layer) -> tuple[int, int]:
+    """Attention, a recurrence, or both side by side."""
+    if layer.recurrent and layer.cached:
+        scored = attention(at, normed)
+        state = recurrence(at, norm(at, "attn_norm", stream))
+        return at.graph.add(project(at, scored), state), normed
+    if layer.recurrent:
+        return recurrence(at, normed), normed
+    return project(at, attention(at, normed)), normed
+
+
+def _last_rows(at: Pass, outputs: int, mixed: int, residual: int) -> tuple[Pass, int, int]:
+    """Only the rows that need logits go on through the last feed-forward."""
+    width = at.graph.size(residual) // at.rows
+    return at._replace(rows=outputs), at.graph.op(width * outputs, mixed), at.graph.op(width * outputs, residual)
+
+
+def _feed(at: Pass, source: int, stream: int) -> int:
+    """Dense, routed, shared: whatever the layer has, summed."""
+    graph, shapes = at.graph, at.shapes
+    outs = []
+    if "ffn_gate_inp" in shapes and "ffn_down_exps" in shapes:
+        outs.append(experts(at, source, source))
+    for suffix in ("_shexp", ""):
+        if f"ffn_down{suffix}" in shapes:
+            outs.append(feed_forward(at, source, suffix))
+    total = outs[0]
+    for more in outs[1:]:
+        graph.device = at.feed
+        total = graph.add(total, more)
+    return total

@@ -1,0 +1,103 @@
+"""Where each part of a layer is computed, as the engine's scheduler decides: by weights, caches and neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gezel_rules.memory.geometry import Geometry
+from gezel_rules.memory.graph import Graph
+from gezel_rules.memory.kv_cache import row_bytes, window_cells
+from gezel_rules.memory.launch import Context, Launch
+from gezel_rules.memory.offload import HOST, Owners, override_of, overrides
+
+
+class Spot(NamedTuple):
+    """Devices of a layer's parts: attention, norm before the feed-forward, feed-forward, routed experts."""
+
+    attend: int
+    norm: int
+    feed: int
+    expert: int
+
+
+def spots_of(geo: Geometry, launch: Launch, own: Owners) -> list[Spot]:
+    rules = overrides(launch)
+    moved = len(geo.layers) if launch.cpu_moe else launch.n_cpu_moe
+    spots = []
+    for i, home in enumerate(own.layers):
+
+        def at(stem: str, home: int = home, i: int = i) -> int:
+            found = override_of(f"blk.{i}.{stem}.weight", rules) if rules else None
+            return home if found is None else found
+
+        expert = HOST if i < moved else at("ffn_up_exps")
+        spots.append(Spot(at("attn_q"), at("ffn_norm"), at("ffn_up"), expert))
+    return spots
+
+
+def held_caches(
+    geo: Geometry, number: int, context: Context, launch: Launch, spots: Sequence[Spot], graph: Graph
+) -> tuple[int, ...]:
+    """K and V of a layer as its attention finds them: with their owner, or on the host. Layers without a cache of
+    their own read the last one of their kind, and each makes its own copy when that lies on another device."""
+    layer = geo.layers[number]
+    owner = cache_owner(geo, number)
+    if owner is None:
+        return ()
+    device = HOST if launch.no_kv_offload else spots[owner].attend
+    if device == spots[number].attend:
+        return ()
+    times = (window_cells(geo, context) if layer.sliding else context.ctx_seq) * context.streams
+    source = geo.layers[owner]
+    sizes = row_bytes(source.k, context.type_k, geo.tables), row_bytes(source.v, context.type_v, geo.tables)
+    return tuple(graph.outside(times * size, device) for size in sizes if size)
+
+
+def cache_owner(geo: Geometry, number: int) -> int | None:
+    """The layer whose cache this one reads."""
+    layer = geo.layers[number]
+    if layer.cached:
+        return number
+    return next((x.number for x in reversed(geo.layers) if x.cached and x.sliding == layer.sliding), None)
+
+
+def gate_device(geo: Geometry, number: int, spots: Sequence[Spot]) -> int:
+    """Where a recurrent layer's gate is computed: the engine fetches the next layer's state first, so on its device."""
+    following = state_next(geo, number)
+    return spots[number if following is None or not geo.layers[number].recurrent else following].attend
+
+
+def state_next(geo: Geometry, number: int) -> int | None:
+    """The recurrent layer whose state is fetched in the middle of this one: the next, or this one when it attends
+    too; none where experts or another attention come in between."""
+    layer = geo.layers[number]
+    if layer.recurrent and layer.cached:
+        return number
+    if "ffn_gate_inp" in geo.shapes[number]:
+        return None
+    for i in range(number + 1, geo.trunk):
+        if geo.layers[i].recurrent:
+            return i if geo.row.get("state") != "ssm" or "ssm_in" in geo.shapes[i] else None
+        if geo.layers[i].cached or "ffn_gate_inp" in geo.shapes[i]:
+            return None
+    return None
+
+
+def sampled(geo: Geometry, launch: Launch, spots: Sequence[Spot]) -> list[int]:
+    """Layers that matter: each kind of step from one layer to the next at most twice; always the last one, those before
+    a change of device, and those that read another device's cache."""
+    chosen: list[int] = []
+    seen: dict[object, int] = {}
+    before: object = None
+    for i in range(geo.trunk):
+        layer = geo.layers[i]
+        kind = (geo.kinds[i], layer.sliding, layer.recurrent, layer.cached, spots[i], gate_device(geo, i, spots))
+        step = (before, kind)
+        seen[step] = seen.get(step, 0) + 1
+        owner = None if layer.cached else cache_owner(geo, i)
+        reads = owner is not None and (launch.no_kv_offload or spots[owner].attend != spots[i].attend)
+        if seen[step] <= 2 or reads or i == geo.trunk - 1 or spots[i] != spots[i + 1]:
+            chosen.append(i)
+        before = kind
+    return chosen
