@@ -63,8 +63,8 @@ def _run(argv: list[str]) -> int:
     module.add_arguments(parser)
     _add_places(parser)
     parser.add_argument("--json", action="store_true", help="machine-readable output")
-    args = parser.parse_args(known.rest, namespace=argparse.Namespace(**_chosen(known)))
-    status: int = module.run(args)
+    parse = getattr(module, "parse", argparse.ArgumentParser.parse_intermixed_args)
+    status: int = module.run(parse(parser, known.rest, argparse.Namespace(**_chosen(known))))
     return status
 
 

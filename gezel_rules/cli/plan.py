@@ -91,10 +91,9 @@ def _ladder(plan: Plan) -> Iterator[str]:
     if not rungs:
         return
     yield ""
-    yield "  if the GPU runs out of memory at start, in this order:"
+    yield "  if it fails at start, in this order:"
     for rung in rungs:
-        changes = ", ".join(_change(change) for change in rung["changes"].values()) or "no flag changes"
-        yield f"    {rung['step']}: {'refused' if rung.get('refused') else changes}"
+        yield f"    {rung['step']}: {', '.join(_change(change) for change in rung['changes'].values())}"
     yield ""
 
 

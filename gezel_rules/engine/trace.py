@@ -71,11 +71,12 @@ class Explainer:
             return part
         text, unit = part
         try:
-            return say(self._evaluate(text, judged.candidate), unit)
+            return say(self.evaluate(text, judged.candidate), unit)
         except EvaluationError as error:
             return f"({error.message})"
 
-    def _evaluate(self, text: str, candidate: Any) -> Any:
+    def evaluate(self, text: str, candidate: Any = None) -> Any:
+        """An expression of the set over this trace's values. Raises EvaluationError."""
         self._evaluator.record = []
         if candidate is not None:
             self._names[CANDIDATE] = candidate[1]
@@ -85,14 +86,21 @@ class Explainer:
         """Names of the facts and decisions read on the way to the answer, in order."""
         names: dict[str, None] = {}
         for judged in judgement.judged:
-            texts = [judged.rule.when]
-            if judged is judgement.winner:
-                texts += [judged.rule.then if judgement.decision.hit != "search" else None]
-                texts += [part[0] for part in judged.rule.because if isinstance(part, tuple)]
-            for text in filter(None, texts):
-                names.update(dict.fromkeys(reads(self.trace.policies.tree(text))))
-        known = (self.trace.facts, self.trace.judgements)
-        return [name for name in names if any(name in source for source in known)]
+            names.update(dict.fromkeys(self._reads(judged.rule, judgement)))
+        return list(names)
+
+    def rests_on(self, judgement: Judgement) -> list[str]:
+        """What the winning rule itself reads; without a winner, the last rule that could have been it."""
+        last = judgement.winner or (judgement.judged[-1] if judgement.judged else None)
+        return self._reads(last.rule, judgement) if last else []
+
+    def _reads(self, rule: Rule, judgement: Judgement) -> list[str]:
+        texts = [rule.when]
+        if judgement.winner is not None and rule is judgement.winner.rule:
+            texts += [rule.then if judgement.decision.hit != "search" else None]
+            texts += [part[0] for part in rule.because if isinstance(part, tuple)]
+        names = dict.fromkeys(name for text in texts if text for name in reads(self.trace.policies.tree(text)))
+        return [name for name in names if name in self.trace.facts or name in self.trace.judgements]
 
     def _fact(self, name: str) -> dict[str, Any]:
         fact = self.trace.facts.get(name)
@@ -107,6 +115,11 @@ class Explainer:
         if fact.beaten:
             shown["beaten"] = [{"level": lv, "value": v, "source": s} for lv, v, s in fact.beaten]
         return shown
+
+    def rejected(self, judgement: Judgement) -> list[tuple[str, str]]:
+        """Of a search: the candidates turned down, each with the rule that did it."""
+        winner = judgement.winner
+        return [(self._label(j), self._rendered(j)) for j in judgement.judged if j.fired is True and j is not winner]
 
     def beaten(self, judgement: Judgement) -> list[tuple[str, str]]:
         """Every rule that did not decide, with the reason; rules after the winner are judged too."""
@@ -142,7 +155,7 @@ class Explainer:
         if rule.when is None:
             return f"the default; '{winner.id}' comes first"
         try:
-            fired = self._evaluate(rule.when, None)
+            fired = self.evaluate(rule.when)
         except EvaluationError as error:
             return error.message
         if fired is True:

@@ -15,7 +15,7 @@ from gezel_rules.memory.geometry import Geometry, geometry
 from gezel_rules.memory.launch import Launch
 from gezel_rules.planner.functions import PLAIN
 from gezel_rules.planner.offload import Step, least, offload_steps
-from gezel_rules.planner.pools import Pool, device_pools, ram_pool
+from gezel_rules.planner.pools import Pool, device_pools, lessened, ram_pool
 from gezel_rules.policy.model import PolicySet
 
 STEP = 256
@@ -31,12 +31,12 @@ class Capacity:
         policies: PolicySet,
         facts: Mapping[str, Fact],
         held: Mapping[str, int],
-        degraded: int = 0,
     ) -> None:
         self.header, self.policies, self._facts = header, policies, facts
-        kinds, less = policies.tables["pool_kinds"], policies.tables["degradation"]["step"]["share"]
-        self.cards: tuple[Pool, ...] = device_pools(facts, kinds, held, less**degraded)
+        kinds = policies.tables["pool_kinds"]
+        self.cards: tuple[Pool, ...] = device_pools(facts, kinds, held)
         self.ram: Pool = ram_pool(facts, kinds, held, self.cards)
+        self.steps_down = 0
         self._estimates: dict[Launch, Estimate] = {}
 
     def of(self, header: Header) -> Capacity:
@@ -45,6 +45,31 @@ class Capacity:
         other.header, other._estimates = header, {}
         other.__dict__.pop("geometry", None)
         return other
+
+    def with_facts(self, facts: Mapping[str, Fact]) -> Capacity:
+        """The same machine and model under other facts."""
+        other = copy(self)
+        other._facts, other._estimates = facts, {}
+        return other
+
+    def degraded(self) -> Capacity | None:
+        """The same with one step less of each card; ``None`` when policy has no step left."""
+        rule = self.policies.tables["degradation"]["step"]
+        if not self.cards or self.steps_down >= int(rule["most"]):
+            return None
+        other = copy(self)
+        other.cards = tuple(lessened(card, float(rule["share"])) for card in self.cards)
+        other.steps_down = self.steps_down + 1
+        return other
+
+    @property
+    def share(self) -> float:
+        """How much of each card is counted on, after so many steps down."""
+        return float(self.policies.tables["degradation"]["step"]["share"]) ** self.steps_down
+
+    def exceeded_by(self, found: Estimate) -> bool:
+        """Whether a launch takes more of some card than there is."""
+        return any(_over(pool.total, card.usable) for pool, card in zip(found.pools, self.cards, strict=False))
 
     @cached_property
     def geometry(self) -> Geometry:

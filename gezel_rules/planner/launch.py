@@ -26,8 +26,7 @@ PLACED_BY = ("kv.type", "window.tokens", "slots.count", "spec.type", "memory.bes
 class Request(NamedTuple):
     """What somebody asks for. ``engine``: kind and command of the engine, ``None`` when none was found; ``held``:
     bytes that other launches have reserved, by pool;
-    ``broke``: whether a drafter failed with an engine build; ``drop_drafter``: it failed just now;
-    ``degraded``: how often the GPU ran out of memory at start."""
+    ``broke``: whether a drafter failed with an engine build."""
 
     model: str
     policies: Path
@@ -40,8 +39,6 @@ class Request(NamedTuple):
     engine: tuple[str, tuple[str, ...]] | None = None
     held: Mapping[str, int] = {}
     broke: Callable[[str, str], bool] = lambda build, drafter: False
-    drop_drafter: bool = False
-    degraded: int = 0
 
 
 class Plan(NamedTuple):
@@ -79,9 +76,33 @@ def make_plan(request: Request) -> Plan:
     policies = read_policies(request.policies, request.cache)
     subject = find_subject(request.model, request.places)
     facts = gather_facts(request, subject, policies)
-    capacity = Capacity(subject.header, policies, facts, request.held, request.degraded)
-    facts |= capacity.facts()
-    trace = decide(policies, facts, capacity.functions())
+    return _decided(request, subject, Capacity(subject.header, policies, facts, request.held), facts)
+
+
+def plan_without_drafter(plan: Plan) -> Plan:
+    """The same launch after its catalog drafter failed."""
+    facts = {**plan.trace.facts, "launch.draft_failed": Fact(True, "this launch")}
+    return _decided(plan.request, plan.subject, plan.capacity.with_facts(facts), facts)
+
+
+def plan_degraded(plan: Plan) -> Plan | None:
+    """The same launch with less of each card, after the GPU ran out of memory: the first step that changes a flag.
+
+    ``None`` when policy has no step left, or what is left would not fit.
+    """
+    capacity, facts = plan.capacity, dict(plan.trace.facts)
+    while (capacity := capacity.degraded()) is not None:
+        if not capacity.exceeded_by(plan.estimate):
+            continue
+        after = _decided(plan.request, plan.subject, capacity, facts)
+        if after.argv != plan.argv:
+            return None if after.refused else after
+    return None
+
+
+def _decided(request: Request, subject: Subject, capacity: Capacity, facts: dict[str, Fact]) -> Plan:
+    facts = facts | capacity.facts()
+    trace = decide(capacity.policies, facts, capacity.functions())
     return Plan(request, subject, trace, flags(trace), capacity)
 
 
@@ -93,6 +114,6 @@ def gather_facts(request: Request, subject: Subject, policies: PolicySet) -> dic
     settings = gather.setting_facts(tables, request.environ, request.sites, request.assignments, subject.id)
     backend, build = facts["engine.backend"].value, facts["engine.version"].value
     draft = subject.draft.name if subject.draft else ""
-    failed = request.drop_drafter or (bool(draft) and build is not UNKNOWN and request.broke(str(build), draft))
+    failed = bool(draft) and build is not UNKNOWN and request.broke(str(build), draft)
     facts |= gather.header_facts(subject, tables) | settings | gather.entry_facts(subject, backend, tables)
     return facts | gather.launch_facts(subject, settings, tables, failed)

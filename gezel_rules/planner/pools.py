@@ -22,21 +22,19 @@ class Pool(NamedTuple):
     why: str
 
 
-def device_pools(
-    facts: Mapping[str, Fact], kinds: Mapping[str, Any], held: Mapping[str, int], share: float = 1.0
-) -> tuple[Pool, ...]:
-    """The pools of the cards the engine offers, in its order; ``share`` of each when memory ran out before."""
+def device_pools(facts: Mapping[str, Fact], kinds: Mapping[str, Any], held: Mapping[str, int]) -> tuple[Pool, ...]:
+    """The pools of the cards the engine offers, in its order."""
     devices = facts["devices"].value
-    pools = (
+    return tuple(
         _pool(d["name"], d["kind"], d.get("total_bytes"), d.get("free_bytes"), kinds, held)
         for d in gpus(None if devices is UNKNOWN else devices)
     )
-    return tuple(pools) if share == 1 else tuple(_degraded(pool, share) for pool in pools)
 
 
-def _degraded(pool: Pool, share: float) -> Pool:
+def lessened(pool: Pool, share: float) -> Pool:
+    """The pool with only a share of it counted on."""
     usable = None if pool.usable is None else int(pool.usable * share)
-    return pool._replace(usable=usable, why=f"{share:.0%} of ({pool.why}), for it ran out of memory before")
+    return pool._replace(usable=usable, why=f"{share:.0%} of ({pool.why}), for it ran out of memory")
 
 
 def ram_pool(

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from gezel_rules.engine.trace import Explainer
-from gezel_rules.errors import BadInput
 from gezel_rules.facts.vocabulary import units
 from gezel_rules.planner.functions import function_units
-from gezel_rules.planner.launch import Plan, make_plan
+from gezel_rules.planner.launch import Plan, plan_degraded, plan_without_drafter
 from gezel_rules.planner.nearest import nearest
+
+RUNGS = 3
+"""Steps of the ladder that a plan shows; a launch may go further."""
 
 
 def explainer(plan: Plan) -> Explainer:
@@ -71,33 +73,27 @@ def refusal(plan: Plan, explain: Explainer) -> dict[str, Any] | None:
 
 
 def ladder(plan: Plan) -> Iterator[dict[str, Any]]:
-    """What is tried, in order, when the GPU runs out of memory at start: each step with the flags that change."""
-    if plan.refused or not plan.trace.value("backend.gpu"):
+    """What is tried, in order, when the launch fails at start: without the catalog's drafter, then, for a GPU out of
+    memory, with less and less of each card; each step with the flags that change."""
+    if plan.refused:
         return
-    before, request = plan, plan.request
+    before = plan
     if plan.trace.value("drafter.loads"):
-        request = request._replace(drop_drafter=True)
-        before = yield from _rung("drop the drafter", before, request)
-    rule = plan.trace.policies.tables["degradation"]["step"]
-    for step in range(request.degraded + 1, int(rule["most"]) + 1):
-        says = f"plan with {float(rule['share']) ** step:.0%} of each card"
-        before = yield from _rung(says, before, request._replace(degraded=step))
+        after = plan_without_drafter(before)
+        yield _rung("without the drafter", before, after)
+        before = after
+    for _ in range(RUNGS):
+        degraded = plan_degraded(before)
+        if degraded is None:
+            return
+        yield _rung(f"with {degraded.capacity.share:.0%} of each card", before, degraded)
+        before = degraded
 
 
-def _rung(says: str, before: Plan, request: Any) -> Iterator[dict[str, Any]]:
-    try:
-        after = make_plan(request)
-    except BadInput:
-        return before
-    if after.refused:
-        yield {"step": says, "changes": {}, "refused": True}
-        return after
-    old, new = (_by_decision(plan) for plan in (before, after))
-    changes = {
-        name: {"from": old.get(name), "to": new.get(name)} for name in {**old, **new} if old.get(name) != new.get(name)
-    }
-    yield {"step": says, "changes": changes}
-    return after
+def _rung(says: str, before: Plan, after: Plan) -> dict[str, Any]:
+    old, new = _by_decision(before), _by_decision(after)
+    changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    return {"step": says, "changes": {name: {"from": old.get(name), "to": new.get(name)} for name in changed}}
 
 
 def _by_decision(plan: Plan) -> dict[str, list[str]]:

@@ -18,6 +18,8 @@ from gezel_rules.source import Node, did_you_mean, load_yaml
 SECTIONS = {"tables": MAP, "decisions": MAP, "note": TEXT}
 SCALAR = f"{TEXT}|{INTEGER}|{NUMBER}|{FLAG}|nothing"
 LEVELS = ("environment", "operator", "machine", "catalog", "gguf", "policy")
+STAND_DOWNS = ("unknown-to-this-build", "operator-passes-it")
+"""Ids of the rules that every flag has without their being written."""
 WHATEVER = "*"
 """The ``flag`` of a decision whose value is a list of arguments passed as they are."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*")
@@ -192,9 +194,9 @@ def _stand_downs(flag: Node) -> list[tuple[Rule, Place]]:
         return []
     option = repr(str(flag.value))
     return [
-        (_stand_down("unknown-to-this-build", f"{option} not in engine.flags", flag, " is not in this build's --help"),
+        (_stand_down(STAND_DOWNS[0], f"{option} not in engine.flags", flag, " is not in this build's --help"),
          Place(flag, flag, None)),
-        (_stand_down("operator-passes-it", f"{option} in launch.arguments", flag, " is among the operator's arguments"),
+        (_stand_down(STAND_DOWNS[1], f"{option} in launch.arguments", flag, " is among the operator's arguments"),
          Place(flag, flag, None)),
     ]  # fmt: skip
 

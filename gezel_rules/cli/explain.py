@@ -1,0 +1,83 @@
+"""``gezel-rules explain MODEL [SUBJECT]``: why a flag is there or not, why a decision fell."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from collections.abc import Iterator
+
+from gezel_rules.cli import request
+from gezel_rules.engine.decide import Judgement
+from gezel_rules.engine.explain import block, passed_on, why_not_value
+from gezel_rules.engine.trace import Explainer
+from gezel_rules.errors import BadInput
+from gezel_rules.planner.launch import Plan, make_plan
+from gezel_rules.planner.show import explainer
+from gezel_rules.source import did_you_mean
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's own arguments."""
+    request.add_arguments(parser)
+    parser.add_argument("subject", metavar="SUBJECT", nargs="?", default="all", help="a flag, a decision, or all")
+    parser.add_argument("--why-not", metavar="VALUE", help="why SUBJECT is not VALUE")
+
+
+def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Namespace) -> argparse.Namespace:
+    """SUBJECT may look like an option: what this command does not know as one is the subject."""
+    args, rest = parser.parse_known_intermixed_args(argv, chosen)
+    if len(rest) > 1 or (rest and args.subject != "all"):
+        parser.error(f"one SUBJECT, not {' '.join([*rest, args.subject])}")
+    args.subject = rest[0] if rest else args.subject
+    return args
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explain; raises BadInput for a subject nobody knows."""
+    plan = make_plan(request.request_of(args))
+    explain = explainer(plan)
+    chosen = subjects(plan, args.subject)
+    if args.why_not is not None:
+        if len(chosen) != 1:
+            raise BadInput("--why-not needs one SUBJECT: a flag or a decision")
+        decided = passed_on(explain, chosen[0])
+        print("\n".join(why_not_value(explain, decided, args.why_not)))
+    elif args.json:
+        print(json.dumps([explain.to_json(judgement) for judgement in chosen], indent=2))
+    else:
+        print("\n\n".join("\n".join(_about(plan, explain, judgement)) for judgement in chosen))
+    return 0
+
+
+def subjects(plan: Plan, subject: str) -> list[Judgement]:
+    """The judgements a SUBJECT means: a flag in any spelling, a decision, or ``all``: every flag that is passed."""
+    judgements = plan.trace.judgements
+    if subject == "all":
+        chosen = [judgements[flag.decision] for flag in plan.flags]
+        return [*chosen, judgements["refusal"]] if plan.refused else chosen
+    if subject in judgements:
+        return [judgements[subject]]
+    by_flag = {judgements[name].decision.flag: judgements[name] for name in plan.trace.policies.flags}
+    for name, spellings in plan.trace.policies.tables["option_spellings"].items():
+        for spelling in (name, *spellings):
+            by_flag |= {other: by_flag[flag] for flag in (name, *spellings) if flag in by_flag for other in (spelling,)}
+    if subject in by_flag:
+        return [by_flag[subject]]
+    raise BadInput(f"no flag or decision '{subject}'{did_you_mean(subject, [*judgements, *map(str, by_flag)])}")
+
+
+def _about(plan: Plan, explain: Explainer, judgement: Judgement) -> Iterator[str]:
+    """A flag with the decision it hands on; a decision with nothing before it."""
+    decision = judgement.decision
+    if decision.flag is None:
+        yield from block(explain, judgement)
+        return
+    tokens = next((flag.tokens for flag in plan.flags if flag.decision == decision.name), None)
+    yield " ".join(map(shlex.quote, tokens)) if tokens else f"{decision.flag} is not passed"
+    behind = passed_on(explain, judgement)
+    yield from block(explain, behind)
+    if tokens is None and behind is judgement:
+        for name in explain.rests_on(judgement):
+            if name in plan.trace.judgements:
+                yield from block(explain, plan.trace.judgements[name])
