@@ -39,7 +39,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit status: 0 done, 1 the answer is no, 2 bad input, 3 engine or transfer failed."""
+    """Run one command. Returns 0: done; 1: the answer is no; 2: bad input; 3: the engine or a transfer failed."""
     try:
         return _run(list(sys.argv[1:] if argv is None else argv))
     except GezelError as error:

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if args.why_not is not None:
         if len(chosen) != 1:
             raise BadInput("--why-not needs one SUBJECT: a flag or a decision")
-        decided = passed_on(explain, chosen[0])
+        decided = passed_on(explain, chosen[0]) if chosen[0].decision.flag else chosen[0]
         print("\n".join(why_not_value(explain, decided, args.why_not)))
     elif args.json:
         print(json.dumps([explain.to_json(judgement) for judgement in chosen], indent=2))

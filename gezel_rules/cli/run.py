@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from gezel_rules.cli.answer import Talk, answer_as_json, answer_once, converse
+from gezel_rules.cli.request import add_conditions
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.launch import Guide, Launched, Order, died, launched
@@ -45,6 +46,7 @@ Prepare = Callable[[argparse.Namespace, Ground], Prepared]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("model", metavar="MODEL", help="catalog id, GGUF file, or user/repo[:quant]")
+    add_conditions(parser)
     parser.add_argument("prompt", metavar="PROMPT", nargs="?", help="what to answer; without it, line by line")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="length of an answer at most; -1 = no bound")
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn, TextIO
 
+from gezel_rules.cli.request import add_conditions
 from gezel_rules.cli.run import Ground, Prepare, Prepared, _prepare, ground_of
 from gezel_rules.errors import EngineFailed
 from gezel_rules.runtime import registry
@@ -27,6 +28,7 @@ KEYS = "keys"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("model", metavar="MODEL", help="catalog id, GGUF file, or user/repo[:quant]")
+    add_conditions(parser)
 
 
 def run(args: argparse.Namespace, prepare: Prepare | None = None, out: TextIO | None = None) -> int:

@@ -18,7 +18,6 @@ from gezel_rules.planner.subject import Places, Subject, find_subject
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.policy.seal import load_policies
 
-
 PLACED_BY = ("kv.type", "window.tokens", "slots.count", "spec.type", "memory.beside", "placement.mode")
 """The decisions a placement follows from, in the order ``Capacity.placed`` takes them."""
 

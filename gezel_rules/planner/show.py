@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gezel_rules.engine.trace import Explainer
+from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.vocabulary import units
 from gezel_rules.planner.functions import function_units
 from gezel_rules.planner.launch import Plan, plan_degraded, plan_without_drafter
@@ -39,6 +40,25 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             "files": [{"policy": file.policy, "version": file.version} for file in policies.files],
         },
         "refused": refusal(plan, explain),
+    }
+
+
+def plan_record(plan: Plan) -> dict[str, Any]:
+    """What the journal keeps of a plan: every fact it was decided on, the policies' digest, the decisions' values.
+
+    The engine's and the operator's secrets are not among the facts; extra arguments were checked for them.
+    """
+    facts = {
+        name: {"value": None if fact.value is UNKNOWN else fact.value, "unknown": fact.value is UNKNOWN,
+               "source": fact.source, "level": fact.level}
+        for name, fact in plan.trace.facts.items()
+    }  # fmt: skip
+    values = {name: judgement.value for name, judgement in plan.trace.judgements.items()}
+    return {
+        "facts": facts,
+        "policy": plan.trace.policies.digest,
+        "decisions": {name: None if value is UNKNOWN else value for name, value in values.items()},
+        "memory": plan.estimate.to_json(),
     }
 
 

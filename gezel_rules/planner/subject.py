@@ -114,7 +114,9 @@ def _entry(entry: Entry, places: Places) -> Subject:
         path, source = str(places.store / entry.id / entry.model.name), f"{entry.file} header"
         described = header_of(entry)
         if described is None:
-            raise BadInput(f"{entry.id} has no header in the catalog: fetch it first with 'gezel-rules pull {entry.id}'")
+            raise BadInput(
+                f"{entry.id} has no header in the catalog: fetch it first with 'gezel-rules pull {entry.id}'"
+            )
         header = described
     return Subject(
         entry.id, entry, header, source, path, found is not None,

@@ -1,0 +1,126 @@
+"""From arguments to something that can be launched: plan, pull what is missing, plan again on the real header."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gezel_rules.cli import request
+from gezel_rules.cli.run import Ground, Prepared
+from gezel_rules.engines.find import Engine, find_engine
+from gezel_rules.errors import BadInput, Refused
+from gezel_rules.facts.fact import UNKNOWN
+from gezel_rules.planner.launch import Plan, make_plan, plan_degraded, plan_without_drafter
+from gezel_rules.planner.show import explainer, plan_record, refusal
+from gezel_rules.runtime.launch import Guide, Order
+
+
+def prepare(args: argparse.Namespace, ground: Ground) -> Prepared:
+    """The order for MODEL, pulled if needed. Raises BadInput, Refused when policy says no, TransferFailed."""
+    engine = find_engine(args.engine, ground.environ)
+    plan = make_plan(request.request_of(args))
+    _require_launch(plan)
+    if not plan.subject.installed:
+        pull(plan, request.store_of(args))
+        plan = make_plan(request.request_of(args))
+        _require_launch(plan)
+    _make_slot_directory(plan)
+    return Prepared(_order(plan, engine), plan.trace.value("prompt.endpoint"), _guide(plan, engine, args))
+
+
+def _require_launch(plan: Plan) -> None:
+    found = refusal(plan, explainer(plan))
+    if found is None:
+        return
+    nearest = f"; nearest: {found['nearest']}" if "nearest" in found else ""
+    raise Refused(f"{plan.subject.id}: {found['because']}{nearest}")
+
+
+def pull(plan: Plan, store: Path) -> None:
+    """Install what this launch needs. Raises Refused, TransferFailed."""
+    from gezel_rules.store.install import install
+    from gezel_rules.store.plan import plan_install
+    from gezel_rules.store.progress import Bars, Notes
+
+    entry = plan.subject.entry
+    if entry is None:
+        raise BadInput(f"{plan.subject.id} is not installed and is in no catalog")
+    applies = plan.trace.value("drafter.applies"), explainer(plan).because(plan.trace.judgements["drafter.applies"])
+    backend = plan.trace.facts["engine.backend"].value
+    wanted = plan_install(
+        entry, "" if backend is UNKNOWN else backend, plan.trace.value("vision.loads"), lambda _: applies
+    )
+    progress = Bars() if sys.stderr.isatty() else Notes()
+    try:
+        install(wanted, store, progress)
+    finally:
+        progress.close()
+
+
+def _make_slot_directory(plan: Plan) -> None:
+    """Engines from 0.1.51 on refuse a slot directory that does not exist."""
+    directory = plan.trace.facts["launch.slot_directory"].value
+    if directory is None:
+        return
+    try:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"slot_save_path: {directory}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _order(plan: Plan, engine: Engine) -> Order:
+    value, facts = plan.trace.value, plan.trace.facts
+    draft = plan.subject.draft
+    build = facts["engine.version"].value
+    cards = dict(zip((f"GPU{i}" for i in range(len(plan.capacity.cards))), plan.capacity.cards, strict=True))
+    return Order(
+        engine=engine, argv=tuple(plan.argv), env={}, model=plan.subject.id,
+        model_bytes=_size(plan.subject.model_path),
+        pools={cards[p.name].name if p.name in cards else p.name: p.total for p in plan.estimate.pools},
+        build="" if build is UNKNOWN else build, drafter=draft.name if draft and value("drafter.loads") else "",
+        record=plan_record(plan),
+    )  # fmt: skip
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
+def _guide(plan: Plan, engine: Engine, args: argparse.Namespace) -> Guide:
+    """Judges logs by the log policies, and gives the next order after a failure."""
+    current = [plan]
+
+    def again(step: str) -> Order | None:
+        following = _STEPS[step](current[0])
+        if following is None:
+            return None
+        current[0] = following
+        return _order(following, engine)
+
+    can = frozenset({"degradation"} if plan.trace.value("backend.gpu") else ())
+    return Guide(judge=_judge(plan, args), again=again, can=can, say=_say)
+
+
+_STEPS = {"drop-drafter": plan_without_drafter, "degrade": plan_degraded}
+
+
+def _judge(plan: Plan, args: argparse.Namespace) -> Any:
+    def judge(lines: Any, exit_status: int | None) -> Any:
+        from gezel_rules.runtime.watch import classify, load_log_policy
+
+        facts: Mapping[str, Any] = {name: plan.trace.facts[f"engine.{name}"].value for name in ("backend", "version")}
+        known = {name: None if value is UNKNOWN else value for name, value in facts.items()}
+        policy = load_log_policy(request.policies_of(args))
+        return classify(lines, policy, known["backend"], exit_status, known["version"])
+
+    return judge
+
+
+def _say(line: str) -> None:
+    print(f"gezel-rules: {line}", file=sys.stderr, flush=True)
