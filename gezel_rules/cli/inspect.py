@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Collection, Iterator
 from itertools import groupby
@@ -12,6 +13,22 @@ from gezel_rules.facts.gguf import Array, Header, read_header
 from gezel_rules.facts.model import model_facts
 
 _LONGEST_SHOWN = 72  # characters of an untrusted text, in the table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("file", metavar="FILE", help="a GGUF file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the header summary. Raises BadInput."""
+    from gezel_rules import places
+    from gezel_rules.cli.request import policies_of
+    from gezel_rules.planner.launch import read_policies
+
+    tables = read_policies(policies_of(args), places.cache_dir()).tables
+    drafters, projectors = tables["drafter_architectures"], tables["projector_architectures"]
+    return inspect(args.file, args.json, drafters=drafters, projectors=projectors)
 
 
 def inspect(
