@@ -20,7 +20,8 @@ Shapes = Mapping[str, tuple[int, ...]]
 class Pass(NamedTuple):
     """One batch through one layer. ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0
     when flash attention keeps the scores out of memory; ``mask``: the mask's node; ``used``: experts per token;
-    ``held``: its K and V, where they are not on its device; ``owns``: has a cache of its
+    ``held``: its K and V, where they are not on its device; ``cast``: bytes of
+    copies flash attention makes of types it cannot read; ``owns``: has a cache of its
     own; ``store``: its device; ``gate``: where a state's
     gate is computed; ``score``: where attention itself is; ``attend``/``feed``/``expert``: devices of the three parts
     (-1 = host)."""
@@ -37,6 +38,7 @@ class Pass(NamedTuple):
     head_k: int
     head_v: int
     held: tuple[int, ...]
+    cast: int
     state: int
     owns: bool
     store: int
@@ -132,7 +134,8 @@ def _scores(at: Pass, query: int, width: int) -> int:
     """Attention itself: one fused tensor with flash attention; else scores for every cell, head and token."""
     at.graph.device = at.score
     if not at.cells:
-        scored = at.wide(width, query, at.mask, *at.held)
+        copied = (at.graph.op(at.cast, *at.held),) if at.cast else at.held
+        scored = at.wide(width, query, at.mask, *copied)
         at.graph.device = at.attend
         return scored
     scores = at.graph.op(at.cells * at.heads * at.rows * FLOAT, query, *at.held)
@@ -189,6 +192,7 @@ def experts(at: Pass, routed: int, source: int) -> int:
     if at.row.get("experts_weigh_input"):
         source = graph.inplace(at.wide(at.shapes["ffn_gate_exps"][0], source, weights))
     out = _stacked(at, source, chosen)
+    graph.device = at.attend  # weighing and adding have no weights: with the next layer's, not with the experts
     if not at.row.get("experts_weigh_input"):
         out = graph.op(graph.size(out), out, weights, reuse=(out,))
     width = at.shapes["ffn_down_exps"][1]

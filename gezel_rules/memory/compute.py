@@ -157,6 +157,7 @@ def _pass(run: Forward, number: int) -> Pass:
         head_k=layer.k // layer.kv_heads if layer.kv_heads else geo.head_k,
         head_v=layer.v // layer.kv_heads if layer.kv_heads and layer.v else geo.head_v,
         held=() if away else held_caches(geo, number, context, launch, run.spots, run.graph),
+        cast=_cast_bytes(run, number),
         state=geo.state_s,
         owns=layer.cached or layer.nextn,
         store=HOST if launch.no_kv_offload else spot.attend,
@@ -166,6 +167,17 @@ def _pass(run: Forward, number: int) -> Pass:
         feed=spot.feed,
         expert=spot.expert,
     )
+
+
+def _cast_bytes(run: Forward, number: int) -> int:
+    """Flash attention reads halves: f32 caches are cast whole, K and V, one layer at a time."""
+    geo, context, layer = run.geo, run.context, run.geo.layers[number]
+    if not context.flash:
+        return 0
+    cells = (window_cells(geo, context) if layer.sliding else context.ctx_seq) * context.streams
+    wide = geo.tables["cache_types"]
+    sides = (layer.k, context.type_k), (layer.v, context.type_v)
+    return sum(cells * values * HALF for values, kind in sides if int(wide[kind]["bytes"]) > 32 * HALF)
 
 
 def _head(run: Forward, stream: int, *, late: bool) -> None:

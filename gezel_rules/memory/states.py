@@ -84,7 +84,7 @@ def _mamba1(at: Pass, source: int) -> int:
     ranked = at.multiply("ssm_x", convolved)
     step = at.multiply("ssm_dt", at.wide(at.shapes["ssm_dt"][0], ranked))
     out = at.graph.op((inner * at.rows + at.state * at.sequences) * FLOAT, convolved, step, ranked, ranked)
-    at.graph.read(out)
+    _store_states(at, out)
     gate = _gate(at, inner, joined)
     return at.multiply("ssm_out", _opened(at, inner, convolved, out, gate))
 
@@ -95,10 +95,16 @@ def _mamba2(at: Pass, source: int) -> int:
     convolved = _convolved(at, at.shapes["ssm_conv1d"][1], joined)
     step = at.graph.inplace(at.wide(at.shapes["ssm_a"][-1], joined))
     out = at.graph.op((inner * at.rows + at.state * at.sequences) * FLOAT, convolved, step, convolved, convolved)
-    at.graph.read(out)
+    _store_states(at, out)
     gate = _gate(at, inner, joined)
     opened = norm(at, "ssm_norm", _opened(at, inner, convolved, out, gate))
     return at.multiply("ssm_out", opened)
+
+
+def _store_states(at: Pass, scanned: int) -> None:
+    """Write the new states back; those of the other slots are moved through a copy."""
+    at.graph.read(at.graph.op(at.state * (at.sequences - 1) * FLOAT))
+    at.graph.read(scanned)
 
 
 def _gate(at: Pass, inner: int, joined: int) -> int:
