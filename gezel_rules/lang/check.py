@@ -206,7 +206,7 @@ def _subscript(node: ast.Subscript, scope: Scope) -> Type:
     table, key = _typed(node.value, scope), _typed(node.slice, scope)
     if table.kind != "table":
         raise ExpressionError(f"only tables can be looked up, not {table}", *place(node.value))
-    if key.kind not in ("text", "any"):
+    if key.kind not in ("text", "any") or key.optional:
         raise ExpressionError(f"a table is looked up by text, not {key}", *place(node.slice))
     _require_known_word(node.slice, Type("text", choices=table.choices))
     return table.item or Type("any")

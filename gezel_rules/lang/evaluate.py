@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 
 from simpleeval import SimpleEval
@@ -30,7 +31,10 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 class EvaluationError(Exception):
-    """A rule met a value it cannot work with (a missing table row, a division by zero); says which node."""
+    """A rule met a value it cannot work with (a missing table row, a division by zero); says which node.
+
+    The checker keeps most of them from happening; values whose type is ``any`` are only known here.
+    """
 
     def __init__(self, message: str, node: ast.expr) -> None:
         super().__init__(message)
@@ -75,21 +79,24 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
 
     def _on_boolop(self, node: ast.BoolOp) -> Value:
         decisive = node.op.__class__ is ast.Or
-        result: Value = not decisive
+        other = not decisive
+        result: Value = other
         for operand in node.values:
             value = self.nodes[operand.__class__](operand)
-            if value is UNKNOWN:
-                result = UNKNOWN
-            elif value is decisive:
+            if value is decisive:
                 result = decisive
                 break
+            if value is UNKNOWN:
+                result = UNKNOWN
+            elif value is not other:
+                raise _not_a_flag(value, operand)
         self.record.append((node, result))
         return result
 
     def _on_unary(self, node: ast.UnaryOp) -> Value:
         value = self._eval(node.operand)
         if value is not UNKNOWN:
-            value = not value if node.op.__class__ is ast.Not else -value
+            value = not _flag(value, node.operand) if node.op.__class__ is ast.Not else -_number(value, node.operand)
         self.record.append((node, value))
         return value
 
@@ -98,10 +105,7 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
         if left is UNKNOWN or right is UNKNOWN:
             value: Value = UNKNOWN
         else:
-            try:
-                value = _OPERATORS[node.op.__class__](left, right)
-            except ZeroDivisionError:
-                raise EvaluationError("division by zero", node) from None
+            value = _calculated(node, _number(left, node.left), _number(right, node.right))
         self.record.append((node, value))
         return value
 
@@ -122,7 +126,7 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
 
     def _on_ifexp(self, node: ast.IfExp) -> Value:
         test = self._eval(node.test)
-        value = UNKNOWN if test is UNKNOWN else self._eval(node.body if test else node.orelse)
+        value = UNKNOWN if test is UNKNOWN else self._eval(node.body if _flag(test, node.test) else node.orelse)
         self.record.append((node, value))
         return value
 
@@ -134,7 +138,10 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
         elif any(arg is UNKNOWN for arg in args):
             value = UNKNOWN
         else:
-            value = self.functions[name](*args)
+            try:
+                value = self.functions[name](*args)
+            except ArithmeticError as error:
+                raise EvaluationError(f"{name}(): {error}", node) from None
         self.record.append((node, value))
         return value
 
@@ -142,8 +149,8 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
         table, key = self._eval(node.value), self._eval(node.slice)
         if key is UNKNOWN:
             return UNKNOWN
-        if key not in table:
-            raise EvaluationError(f"the table has no row '{key}'", node)
+        if not isinstance(key, str) or key not in table:
+            raise EvaluationError(f"the table has no row {key!r}", node)
         value = table[key]
         self.record.append((node, value))
         return value
@@ -155,3 +162,32 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
         value = UNKNOWN if row is UNKNOWN else row.get(node.attr)
         self.record.append((node, value))
         return value
+
+
+def _not_a_flag(value: Value, node: ast.expr) -> EvaluationError:
+    return EvaluationError(f"{ast.unparse(node)} is {value!r}, not true or false", node)
+
+
+def _flag(value: Value, node: ast.expr) -> bool:
+    if value is True or value is False:
+        return value
+    raise _not_a_flag(value, node)
+
+
+def _number(value: Value, node: ast.expr) -> int | float:
+    """Only numbers are added and multiplied: a text times a million is somebody's mistake, or worse."""
+    if isinstance(value, (int, float)):
+        return value
+    raise EvaluationError(f"{ast.unparse(node)} is {value!r}, not a number", node)
+
+
+def _calculated(node: ast.BinOp, left: int | float, right: int | float) -> int | float:
+    try:
+        value: int | float = _OPERATORS[node.op.__class__](left, right)
+    except ZeroDivisionError:
+        raise EvaluationError("division by zero", node) from None
+    except OverflowError:
+        raise EvaluationError("the number is too large", node) from None
+    if isinstance(value, float) and not isfinite(value):
+        raise EvaluationError("the number is too large", node)
+    return value

@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterator
 from gezel_rules.source import did_you_mean
 
 MAX_LENGTH = 2000  # characters; a rule longer than this is not read aloud by anybody
+MAX_DEPTH = 40  # of nesting; what walks the tree afterwards may recurse without care
 
+_LINE_ENDS = str.maketrans("\n\r", "  ")
 _WORDS = {"true": True, "false": False, "none": None}  # beside Python's own spellings, as people write them
 _ALLOWED = (
     ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE,
@@ -18,7 +20,9 @@ _ALLOWED = (
 _NAMES = {
     ast.Pow: "powers (**)", ast.Lambda: "lambda", ast.ListComp: "comprehensions", ast.GeneratorExp: "comprehensions",
     ast.Dict: "dictionaries", ast.JoinedStr: "f-strings", ast.Starred: "*", ast.NamedExpr: "assignment",
-    ast.Mod: "%", ast.Slice: "slices", ast.Set: "sets", ast.Tuple: "tuples (use [a, b])", ast.Await: "await",
+    ast.Mod: "%", ast.UAdd: "unary +", ast.Invert: "~", ast.BitAnd: "& (write 'and')", ast.BitOr: "| (write 'or')",
+    ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.MatMult: "@",
+    ast.Slice: "slices", ast.Set: "sets", ast.Tuple: "tuples (use [a, b])", ast.Await: "await",
 }  # fmt: skip
 
 
@@ -34,20 +38,48 @@ def parse(text: str) -> ast.expr:
     """The expression's tree. Raises ExpressionError for what the language does not have."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"expression longer than {MAX_LENGTH} characters", MAX_LENGTH)
-    flat = text.replace("\n", " ")  # a folded rule is one expression; offsets stay
+    flat = text.translate(_LINE_ENDS)  # a folded rule is one expression; offsets stay
     lead = len(flat) - len(flat.lstrip())
+    tree = _python_tree(flat.strip(), lead)
+    if lead or not flat.isascii():
+        _to_characters(tree, flat.strip(), lead)
+    if len(text) > MAX_DEPTH:
+        _require_shallow(tree)
+    plain: ast.expr = _Words().visit(tree)
+    for node in ast.walk(plain):
+        _require_allowed(node)
+    if "#" in flat:
+        _require_no_comment(plain, flat)
+    return plain
+
+
+def _python_tree(text: str, lead: int) -> ast.expr:
+    """What Python makes of it; ``lead`` characters stood before the text."""
+    if "\\" in text:
+        raise ExpressionError("no backslashes inside an expression", lead + text.index("\\"))
     try:
-        tree = ast.parse(flat.strip(), mode="eval").body
+        return ast.parse(text, mode="eval").body
     except SyntaxError as error:
         raise ExpressionError(f"not an expression: {error.msg}", lead + max(0, (error.offset or 1) - 1)) from None
     except (ValueError, MemoryError, RecursionError):
-        raise ExpressionError("not an expression", 0, len(text)) from None
-    if lead or not flat.isascii():
-        _to_characters(tree, flat.strip(), lead)
-    tree = _Words().visit(tree)
-    for node in ast.walk(tree):
-        _require_allowed(node, text)
-    return tree
+        raise ExpressionError("not an expression", 0, lead + len(text)) from None
+
+
+def _require_shallow(tree: ast.expr) -> None:
+    level: list[ast.AST] = [tree]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return
+    raise ExpressionError(f"nested deeper than {MAX_DEPTH} levels", *place(level[0]))
+
+
+def _require_no_comment(tree: ast.expr, text: str) -> None:
+    """In a rule of several lines a ``#`` would silently end all of it."""
+    strings = [place(node) for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    for offset, char in enumerate(text):
+        if char == "#" and not any(start <= offset < start + width for start, width in strings):
+            raise ExpressionError("no comments inside an expression", offset)
 
 
 def _to_characters(tree: ast.expr, text: str, lead: int) -> None:
@@ -74,19 +106,27 @@ def place(node: ast.AST) -> tuple[int, int]:
     return start, max(1, (getattr(node, "end_col_offset", None) or start + 1) - start)
 
 
-def _require_allowed(node: ast.AST, text: str) -> None:
-    if not isinstance(node, _ALLOWED):
-        what = _NAMES.get(type(node), type(node).__name__.lower())
-        offset, width = place(node)
-        raise ExpressionError(f"the policy language has no {what}", offset, width)
+def _require_allowed(node: ast.AST) -> None:
+    operator = getattr(node, "op", None)  # operators have no place of their own: the whole operation is shown
+    for part in (node, operator) if operator else (node,):
+        if not isinstance(part, _ALLOWED):
+            what = _NAMES.get(type(part), type(part).__name__.lower())
+            raise ExpressionError(f"the policy language has no {what}", *place(node))
     if isinstance(node, ast.Compare):
         _require_single_comparison(node)
     if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
         raise ExpressionError("only plain calls of known functions: name(argument, …)", *place(node))
-    if isinstance(node, ast.Constant) and not isinstance(node.value, (str, int, float, bool, type(None))):
-        raise ExpressionError("only text, numbers, true, false and none", *place(node))
+    if isinstance(node, ast.Constant):
+        _require_plain(node)
     if isinstance(node, ast.List) and not all(_is_constant(item) for item in node.elts):
         raise ExpressionError("a list holds constants only", *place(node))
+
+
+def _require_plain(node: ast.Constant) -> None:
+    if not isinstance(node.value, (str, int, float, bool, type(None))):
+        raise ExpressionError("only text, numbers, true, false and none", *place(node))
+    if isinstance(node.value, float) and node.value in (float("inf"), float("-inf")):
+        raise ExpressionError("a number too large to mean anything", *place(node))
 
 
 def _is_constant(node: ast.expr) -> bool:

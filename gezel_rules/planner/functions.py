@@ -30,8 +30,8 @@ _REPLAN = Type("record", fields={"kv_type": TEXT, "window": _TOKENS, "slots": IN
 
 SIGNATURES: Mapping[str, Function] = {
     "known": Function((_optional(ANY),), FLAG, "whether a fact is known"),
-    "min": Function((NUMBER,), INTEGER, "the smallest", variadic=True),
-    "max": Function((NUMBER,), INTEGER, "the largest", variadic=True),
+    "min": Function((NUMBER, NUMBER), INTEGER, "the smallest", variadic=True),
+    "max": Function((NUMBER, NUMBER), INTEGER, "the largest", variadic=True),
     "divisible": Function((INTEGER, INTEGER), FLAG, "whether the first is a multiple of the second"),
     "overlap": Function((_LIST, _LIST), FLAG, "whether two lists share a member"),
     "window_that_fits": Function(
