@@ -21,7 +21,7 @@ from gezel_rules.memory.kv_cache import window_cells
 from gezel_rules.memory.launch import Context, Launch
 from gezel_rules.memory.layer_pass import layer_pass
 from gezel_rules.memory.offload import HOST, Owners
-from gezel_rules.memory.spots import Spot, gate_device, held_caches, sampled, spots_of, state_next
+from gezel_rules.memory.spots import Spot, gate_device, held_caches, sampled, spots_of
 
 PIPELINE_COPIES = 4  # GGML_SCHED_MAX_COPIES
 HALF = 2  # bytes of a mask entry with flash attention
@@ -107,7 +107,7 @@ def _trunk(run: Forward, stream: int) -> None:
     rows_of = look_up(graph, geo.per_layer * geo.trunk, run.rows, stream, spots[0].attend) if geo.per_layer else None
     if geo.streams > 1:
         stream = stack(graph, stream, geo.streams, run.own.output)
-    chosen = sampled(geo, run.launch, spots)
+    chosen = sampled(geo, spots)
     for i in chosen:
         outputs = min(run.rows, run.context.outputs) if i == chosen[-1] else run.rows
         stream = _one(run, i, stream, outputs, rows_of)
@@ -140,9 +140,8 @@ def _embed(run: Forward, picture: int, width: int) -> int:
 
 def _pass(run: Forward, number: int) -> Pass:
     """A layer as the blocks see it."""
-    geo, context, launch = run.geo, run.context, run.launch
+    geo, context = run.geo, run.context
     layer, spot = geo.layers[number], run.spots[number]
-    away = launch.no_kv_offload and layer.cached and state_next(geo, number) is not None
     wide, narrow = run.masks
     return Pass(
         graph=run.graph,
@@ -156,13 +155,13 @@ def _pass(run: Forward, number: int) -> Pass:
         heads=layer.heads,
         head_k=layer.k // layer.kv_heads if layer.kv_heads else geo.head_k,
         head_v=layer.v // layer.kv_heads if layer.kv_heads and layer.v else geo.head_v,
-        held=() if away else held_caches(geo, number, context, launch, run.spots, run.graph),
+        held=held_caches(geo, number, context, run.spots, run.graph),
         cast=_cast_bytes(run, number),
         state=geo.state_s,
         owns=layer.cached or layer.nextn,
-        store=HOST if launch.no_kv_offload else spot.attend,
+        store=spot.cache,
         gate=gate_device(geo, number, run.spots),
-        score=HOST if away else spot.attend,
+        score=spot.score,
         attend=spot.attend,
         feed=spot.feed,
         expert=spot.expert,

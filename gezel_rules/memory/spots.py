@@ -13,15 +13,20 @@ from gezel_rules.memory.offload import HOST, Owners, override_of, overrides
 
 
 class Spot(NamedTuple):
-    """Devices of a layer's parts: attention, norm before the feed-forward, feed-forward, routed experts."""
+    """Devices of a layer's parts. ``attend``: its attention weights; ``cache``: its K and V; ``score``: attention
+    itself, which has no weights and goes with the cache unless that is the host's (then with what runs next); ``norm``: before the feed-forward;
+    ``feed``, ``expert``: dense and routed feed-forward."""
 
     attend: int
+    cache: int
+    score: int
     norm: int
     feed: int
     expert: int
 
 
 def spots_of(geo: Geometry, launch: Launch, own: Owners) -> list[Spot]:
+    """The devices of every layer's parts."""
     rules = overrides(launch)
     moved = len(geo.layers) if launch.cpu_moe else launch.n_cpu_moe
     spots = []
@@ -32,21 +37,23 @@ def spots_of(geo: Geometry, launch: Launch, own: Owners) -> list[Spot]:
             return home if found is None else found
 
         expert = HOST if i < moved else at("ffn_up_exps")
-        spots.append(Spot(at("attn_q"), at("ffn_norm"), at("ffn_up"), expert))
+        attend, cache = at("attn_q"), HOST if launch.no_kv_offload else home
+        following = state_next(geo, i) if geo.layers[i].cached else None
+        near = attend if following is None else HOST if launch.no_kv_offload else own.layers[following]
+        score = near if cache == HOST else cache
+        spots.append(Spot(attend, cache, score, at("ffn_norm"), at("ffn_up"), expert))
     return spots
 
 
-def held_caches(
-    geo: Geometry, number: int, context: Context, launch: Launch, spots: Sequence[Spot], graph: Graph
-) -> tuple[int, ...]:
+def held_caches(geo: Geometry, number: int, context: Context, spots: Sequence[Spot], graph: Graph) -> tuple[int, ...]:
     """K and V of a layer as its attention finds them: with their owner, or on the host. Layers without a cache of
     their own read the last one of their kind, and each makes its own copy when that lies on another device."""
     layer = geo.layers[number]
     owner = cache_owner(geo, number)
     if owner is None:
         return ()
-    device = HOST if launch.no_kv_offload else spots[owner].attend
-    if device == spots[number].attend:
+    device = spots[owner].cache
+    if device == spots[number].score:
         return ()
     times = (window_cells(geo, context) if layer.sliding else context.ctx_seq) * context.streams
     source = geo.layers[owner]
@@ -84,7 +91,7 @@ def state_next(geo: Geometry, number: int) -> int | None:
     return None
 
 
-def sampled(geo: Geometry, launch: Launch, spots: Sequence[Spot]) -> list[int]:
+def sampled(geo: Geometry, spots: Sequence[Spot]) -> list[int]:
     """Layers that matter: each kind of step from one layer to the next at most twice; always the last one, those before
     a change of device, and those that read another device's cache."""
     chosen: list[int] = []
@@ -96,7 +103,7 @@ def sampled(geo: Geometry, launch: Launch, spots: Sequence[Spot]) -> list[int]:
         step = (before, kind)
         seen[step] = seen.get(step, 0) + 1
         owner = None if layer.cached else cache_owner(geo, i)
-        reads = owner is not None and (launch.no_kv_offload or spots[owner].attend != spots[i].attend)
+        reads = owner is not None and spots[owner].cache != spots[i].score
         if seen[step] <= 2 or reads or i == geo.trunk - 1 or spots[i] != spots[i + 1]:
             chosen.append(i)
         before = kind
