@@ -128,6 +128,21 @@ def place(
     return _settled(best, tried)
 
 
+def as_asked(
+    geo: Geometry,
+    launch: Launch,
+    pools: Sequence[Pool],
+    additional_gpu_bytes: int = 0,
+    *,
+    n_gpu_layers: int | None,
+    n_cpu_moe: int | None,
+) -> Placement:
+    """The placement somebody else decided, judged against the pools."""
+    room = _room(pools, additional_gpu_bytes, 0)
+    asked = launch._replace(devices=len(room.devices), n_gpu_layers=n_gpu_layers, n_cpu_moe=n_cpu_moe or 0)
+    return _try(geo, _split(geo, asked, room), room, "asked", n_cpu_moe or 0)
+
+
 def _room(pools: Sequence[Pool], beside: int, margin: int) -> Room:
     devices = tuple(p for p in pools if p.kind not in HOST_KINDS)
     hosts = [p for p in pools if p.kind in HOST_KINDS]
@@ -150,25 +165,28 @@ def _why(found: Placement) -> str:
 
 
 def _least(geo: Geometry, bare: Launch, room: Room, step: str) -> Placement | None:
-    """The placement of a step that moves least and fits; the one that moves most when none does."""
+    """The placement of a step that moves least and fits the devices; the one that moves most when none does.
+
+    The host is judged only then: it fills up as the devices empty, so that moving more would not help it.
+    """
     make, most = _ladder(geo, bare, step)
     if not most:
         return None
+    devices = room._replace(host=room.host._replace(usable_bytes=1 << 62))
 
-    def at(count: int) -> Placement:
-        return _try(geo, _split(geo, make(count), room), room, step, count)
+    def at(count: int, pools: Room) -> Placement:
+        return _try(geo, _split(geo, make(count), pools), pools, step, count)
 
-    low, high, found = 1, most, at(most)
-    if not found.fits:
-        return found
+    if not at(most, devices).fits:
+        return at(most, room)
+    low, high = 1, most
     while low < high:
         middle = (low + high) // 2
-        tried = at(middle)
-        if tried.fits:
-            high, found = middle, tried
+        if at(middle, devices).fits:
+            high = middle
         else:
             low = middle + 1
-    return found
+    return at(low, room)
 
 
 def _ladder(geo: Geometry, bare: Launch, step: str) -> tuple[Callable[[int], Launch], int]:

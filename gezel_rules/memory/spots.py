@@ -14,8 +14,8 @@ from gezel_rules.memory.offload import HOST, Owners, override_of, overrides
 
 class Spot(NamedTuple):
     """Devices of a layer's parts. ``attend``: its attention weights; ``cache``: its K and V; ``score``: attention
-    itself, which has no weights and goes with the cache unless that is the host's (then with what runs next); ``norm``: before the feed-forward;
-    ``feed``, ``expert``: dense and routed feed-forward."""
+    itself, which has no weights and goes with the cache, unless that is the host's: then with what runs next;
+    ``norm``: the norm before the feed-forward; ``feed``, ``expert``: dense and routed feed-forward."""
 
     attend: int
     cache: int

@@ -21,20 +21,24 @@ def recurrence(at: Pass, source: int) -> int:
     return _mixing(at, source)
 
 
-def _convolved(at: Pass, width: int, source: int) -> int:
-    """The causal convolution over the last inputs: the kept rows joined to the batch, then one value per token."""
+def _joined(at: Pass, width: int, source: int) -> int:
+    """The kept rows of the causal convolution joined to the batch; the last ones are kept again."""
     kernel = at.shapes["ssm_conv1d"][0] if "ssm_conv1d" in at.shapes else at.shapes["shortconv.conv"][0]
     joined = at.graph.op((at.rows + (kernel - 1) * at.sequences) * width * FLOAT, source)
     at.graph.read(joined)
-    out = at.wide(width, joined)
-    return at.graph.inplace(out)
+    return joined
+
+
+def _convolve(at: Pass, width: int, joined: int) -> int:
+    """The convolution itself, its bias and activation in place."""
+    return at.graph.inplace(at.wide(width, joined))
 
 
 def _short_convolution(at: Pass, source: int) -> int:
     joined = at.multiply("shortconv.in_proj", source)
     width = at.width("shortconv.in_proj") // 3
     product = at.wide(width, joined, joined)
-    convolved = _convolved(at, width, product)
+    convolved = _convolve(at, width, _joined(at, width, product))
     return at.multiply(
         "shortconv.out_proj", at.graph.op(width * at.rows * FLOAT, joined, convolved, reuse=(convolved,))
     )
@@ -45,8 +49,9 @@ def _delta_net(at: Pass, source: int) -> int:
     joined = at.width("attn_qkv")
     inner = at.shapes["ssm_out"][0]
     keys = (joined - inner) // 2
-    convolved = _convolved(at, joined, at.multiply("attn_qkv", source))
+    kept = _joined(at, joined, at.multiply("attn_qkv", source))
     state = at.graph.op(at.state * at.sequences * FLOAT)
+    convolved = _convolve(at, joined, kept)
     query, key = at.wide(keys, convolved), at.wide(keys, convolved)
     if at.row.get("delta_repeats"):  # keys are spread over the value heads first
         query = at.wide(inner, query)
@@ -80,7 +85,7 @@ def _delta_attention(at: Pass, source: int) -> int:
 def _mamba1(at: Pass, source: int) -> int:
     inner = at.width("ssm_in") // 2
     joined = at.multiply("ssm_in", source)
-    convolved = _convolved(at, inner, joined)
+    convolved = _convolve(at, inner, _joined(at, inner, joined))
     ranked = at.multiply("ssm_x", convolved)
     step = at.multiply("ssm_dt", at.wide(at.shapes["ssm_dt"][0], ranked))
     out = at.graph.op((inner * at.rows + at.state * at.sequences) * FLOAT, convolved, step, ranked, ranked)
@@ -92,7 +97,8 @@ def _mamba1(at: Pass, source: int) -> int:
 def _mamba2(at: Pass, source: int) -> int:
     inner = at.shapes["ssm_out"][0]
     joined = at.multiply("ssm_in", source)
-    convolved = _convolved(at, at.shapes["ssm_conv1d"][1], joined)
+    channels = at.shapes["ssm_conv1d"][1]
+    convolved = _convolve(at, channels, _joined(at, channels, joined))
     step = at.graph.inplace(at.wide(at.shapes["ssm_a"][-1], joined))
     out = at.graph.op((inner * at.rows + at.state * at.sequences) * FLOAT, convolved, step, convolved, convolved)
     _store_states(at, out)
