@@ -58,7 +58,7 @@ def window_cells(geo: Geometry, context: Context) -> int:
 
 
 def _pad(geo: Geometry) -> int:
-    return int(geo.tables["engine"]["defaults"]["cell_padding"])
+    return int(geo.tables["engine_defaults"]["memory"]["cell_padding"])
 
 
 def _attention(geo: Geometry, context: Context, layers: Iterable[Layer]) -> tuple[Cache, ...]:

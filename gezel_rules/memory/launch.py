@@ -74,7 +74,7 @@ def padded(value: int, multiple: int) -> int:
 def settle(launch: Launch, trained: int, nextn: int, row: Mapping[str, Any], tables: Tables) -> Context:
     """What the engine makes of the flags (``llama_context``): four unified slots when no count is given; a window
     that was not asked for is the trained length in every stream; streams are padded up, never down."""
-    default = tables["engine"]["defaults"]
+    default = tables["engine_defaults"]["memory"]
     slots = max(1, launch.parallel or int(default["slots"]))
     unified = launch.kv_unified or launch.parallel is None
     streams = 1 if unified else slots
@@ -126,7 +126,7 @@ def mtp_context(launch: Launch, context: Context, tables: Tables) -> Context | N
     """The second context an MTP head decodes in: same window, slots and streams, its own cache types."""
     if not any(tables["speculation"].get(name, {}).get("context") == "mtp" for name in launch.spec):
         return None
-    kind = tables["engine"]["defaults"]["draft_cache_type"]
+    kind = tables["engine_defaults"]["memory"]["draft_cache_type"]
     return context._replace(
         type_k=launch.draft_type_k or kind, type_v=launch.draft_type_v or kind, states=1, outputs=context.slots
     )

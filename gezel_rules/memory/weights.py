@@ -65,7 +65,7 @@ def _weight(tensor: TensorInfo, tables: Tables) -> Weight:
     row = _row(name, tables["tensors"])
     place = int(block[1]) if block else {"input": INPUT, "first": 0}.get(row.get("place", ""), OUTPUT)
     looked_up = row.get("lookup", False)
-    limit = int(tables["engine"]["defaults"]["lazy_read_above_bytes"])
+    limit = int(tables["engine_defaults"]["memory"]["lazy_read_above_bytes"])
     return Weight(
         name=name,
         bytes=-(-tensor.nbytes // ALIGNMENT) * ALIGNMENT,
