@@ -10,7 +10,6 @@ from gezel_rules.engine.decide import Judged, Judgement, Trace
 from gezel_rules.engine.words import say, why_not
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.lang.evaluate import EvaluationError, Evaluator
-from gezel_rules.lang.parse import reads
 from gezel_rules.policy.model import CANDIDATE, Part, Rule
 
 
@@ -99,7 +98,7 @@ class Explainer:
         if judgement.winner is not None and rule is judgement.winner.rule:
             texts += [rule.then if judgement.decision.hit != "search" else None]
             texts += [part[0] for part in rule.because if isinstance(part, tuple)]
-        names = dict.fromkeys(name for text in texts if text for name in reads(self.trace.policies.tree(text)))
+        names = dict.fromkeys(name for text in texts if text for name in self.trace.policies.reads(text))
         return [name for name in names if name in self.trace.facts or name in self.trace.judgements]
 
     def _fact(self, name: str) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Plan(NamedTuple):
     @property
     def estimate(self) -> Estimate:
         """The memory of this launch, pool by pool."""
-        return self.capacity.estimate(self.capacity.placed(*(self.trace.value(name) for name in PLACED_BY))[0])
+        return self.capacity.placed(*(self.trace.value(name) for name in PLACED_BY)).estimate
 
 
 def read_policies(directory: Path, cache: Path | None) -> PolicySet:

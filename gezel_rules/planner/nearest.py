@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gezel_rules.engine.words import say_bytes
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import Fact
-from gezel_rules.planner.capacity import STEP, Capacity
+from gezel_rules.planner.capacity import Capacity
 
 if TYPE_CHECKING:
     from gezel_rules.catalog import Entry
@@ -30,7 +30,7 @@ def _smaller(capacity: Capacity, trace: Trace) -> str | None:
     kv_types = capacity.policies.tables["kv_types"]
     for kv in [name for name, row in kv_types.items() if row["automatic"]]:
         window = _window(capacity, kv, trace.value("window.wanted"))
-        if window >= STEP:
+        if window:
             return f"a window of {window:,} tokens with a cache of {kv}, without drafter and projector"
     return None
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gezel_rules.lang.parse import bind, parse
+from gezel_rules.lang.rebuild import rebuild
 
 Part = str | tuple[str, str]
 """A piece of a "because": plain words, or (expression, unit)."""
@@ -67,7 +67,7 @@ class PolicySet:
     ``names`` are all names an expression may use; trees are parsed once, on first use.
     """
 
-    __slots__ = ("_trees", "decisions", "digest", "files", "flags", "names", "tables")
+    __slots__ = ("_reads", "_trees", "decisions", "digest", "files", "flags", "names", "tables")
 
     def __init__(
         self,
@@ -81,10 +81,27 @@ class PolicySet:
         self.decisions, self.tables, self.files = decisions, tables, files
         self.digest, self.names, self.flags = digest, names, flags
         self._trees: dict[str, ast.expr] = {}
+        self._reads: dict[str, tuple[str, ...]] = {}
 
     def tree(self, text: str) -> ast.expr:
         """The bound tree of an expression of this set (checked at load, so it parses)."""
         found = self._trees.get(text)
         if found is None:
-            found = self._trees[text] = bind(parse(text), self.names)
+            found = self._trees[text] = rebuild(text, self.names)
         return found
+
+    def reads(self, text: str) -> tuple[str, ...]:
+        """The names an expression of this set reads, in order, each once."""
+        found = self._reads.get(text)
+        if found is None:
+            found = self._reads[text] = tuple(dict.fromkeys(_names(self.tree(text))))
+        return found
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    """Names below a node from left to right; the names of called functions are none."""
+    if isinstance(node, ast.Name):
+        yield node.id
+    elif not isinstance(node, ast.Constant):
+        for child in node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node):
+            yield from _names(child)
