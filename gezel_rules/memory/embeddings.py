@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gezel_rules.memory.blocks import FLOAT, Pass, attention, norm, project
 from gezel_rules.memory.graph import Graph
 
 
-@dataclass(slots=True)
 class PerLayer:
     """Embeddings per layer: looked up on the host, joined with a projection of the input in the first layer that
     needs them, then kept to the end. ``size``: bytes for all layers; ``looked``: the host's part; ``scaled``: the
     embedded input; ``joined``: the result once it exists."""
 
-    size: int
-    looked: int
-    scaled: int
-    joined: int | None = None
+    __slots__ = ("joined", "looked", "scaled", "size")
+
+    def __init__(self, size: int, looked: int, scaled: int) -> None:
+        self.size, self.looked, self.scaled = size, looked, scaled
+        self.joined: int | None = None
 
     def join(self, graph: Graph) -> int:
         """The joined embeddings, made by the first caller."""

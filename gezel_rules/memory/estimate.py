@@ -4,7 +4,6 @@ of arithmetic, so that a planner can ask for hundreds."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gezel_rules.memory.compute import compute_parts, draft_parts
@@ -46,8 +45,7 @@ class Draft(NamedTuple):
         return sum(c.bytes for c in self.caches) + self.compute_bytes + self.output_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """Bytes of one launch; caches, compute and output are the main context's, ``draft`` an MTP head's.
 
     ``lazy_bytes``: part of the weights that is read on demand and need not be resident; ``unknown``: what the numbers

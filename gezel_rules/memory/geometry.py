@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gezel_rules.memory import layers as rules
@@ -31,8 +30,7 @@ class Layer(NamedTuple):
     ratio: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # one header, one geometry: told apart by identity
-class Geometry:
+class Geometry(NamedTuple):
     """Everything about a model that memory depends on, from its header and the architecture table.
 
     ``window``: tokens a sliding layer sees (0 = none slide); ``state_r``/``state_s``: f32 values per recurrent layer
@@ -64,6 +62,13 @@ class Geometry:
     header: HeaderInfo
     tables: Tables
     unknown: tuple[str, ...]
+
+    def __eq__(self, other: object) -> bool:
+        """One header, one geometry: told apart by identity, so that it is a cheap key."""
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
     @property
     def trunk(self) -> int:

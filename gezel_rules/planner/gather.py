@@ -21,7 +21,7 @@ class Machine(NamedTuple):
 
     description: Path | None
     engine: tuple[str, tuple[str, ...]] | None
-    cache: Path
+    cache: Path | None
     environ: Mapping[str, str]
 
 

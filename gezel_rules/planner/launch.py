@@ -89,13 +89,14 @@ def plan_degraded(plan: Plan) -> Plan | None:
 
     ``None`` when policy has no step left, or what is left would not fit.
     """
-    capacity, facts = plan.capacity, dict(plan.trace.facts)
-    while (capacity := capacity.degraded()) is not None:
-        if not capacity.exceeded_by(plan.estimate):
-            continue
-        after = _decided(plan.request, plan.subject, capacity, facts)
-        if after.argv != plan.argv:
-            return None if after.refused else after
+    facts = dict(plan.trace.facts)
+    less = plan.capacity.degraded()
+    while less is not None:
+        if less.exceeded_by(plan.estimate):
+            after = _decided(plan.request, plan.subject, less, facts)
+            if after.argv != plan.argv:
+                return None if after.refused else after
+        less = less.degraded()
     return None
 
 

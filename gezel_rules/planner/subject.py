@@ -138,6 +138,7 @@ def _draft(entry: Entry, found: Any, places: Places) -> Companion | None:
     name = draft.file.name if draft.file else ""
     path = here[0].path if here else str(places.store / entry.id / name)
     measured = draft.resident
+    size: int | None
     if measured and (not here or here[0].sha256 == measured.sha256):
         size, source = measured.bytes, f"measured {measured.measured}, {measured.place}"
     elif here:
