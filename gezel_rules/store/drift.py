@@ -25,10 +25,11 @@ def same_payload(model: Installed, plan: InstallPlan) -> bool:
     down later describes the same bytes."""
     if [file.name for file in model.files] != [wanted.name for wanted in plan.wanted]:
         return False
-    return all(_same(file, wanted) for file, wanted in zip(model.files, plan.wanted, strict=True))
+    return all(matches(file, wanted) for file, wanted in zip(model.files, plan.wanted, strict=True))
 
 
-def _same(file: InstalledFile, wanted: Wanted) -> bool:
+def matches(file: InstalledFile, wanted: Wanted) -> bool:
+    """Whether an installed file is, by its record, the wanted one: same digest, or same origin where none is known."""
     if file.role != wanted.role or wanted.size not in (None, file.size):
         return False
     if wanted.sha256 is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
@@ -48,3 +50,11 @@ def check_directory(store: Path, directory: str) -> None:
     for other in store.iterdir():
         if folded(other.name) == wish:
             raise BadInput(f"model directory {directory!r} differs only by case from {other.name!r}, which is there")
+
+
+def directory_for(model_id: str) -> str:
+    """The store directory of an id: a catalog id as it is, others as a plain name with a digest of the id."""
+    if re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,99}", model_id):
+        return model_id
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "--", model_id.partition("://")[2] or model_id).strip("-.")
+    return f"{plain[:100]}--{hashlib.sha256(model_id.encode()).hexdigest()[:8]}"

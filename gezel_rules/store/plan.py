@@ -69,10 +69,11 @@ def _drafter_elsewhere(
 def _wanted(file: ModelFile, reason: str) -> Iterator[Wanted]:
     for number, part in enumerate(file.parts, 1):
         why = reason if len(file.parts) == 1 else f"{reason} (shard {number} of {len(file.parts)})"
-        yield Wanted(file.role, part.name, part.size, part.sha256, tuple(map(_source, part.sources)), why)
+        yield Wanted(file.role, part.name, part.size, part.sha256, tuple(map(source_of, part.sources)), why)
 
 
-def _source(source: CatalogSource) -> Source:
+def source_of(source: CatalogSource) -> Source:
+    """The catalog's source as the store asks it; no revision means the default branch."""
     return Source(source.kind, source.address, source.file, source.revision or "main", source.parts)
 
 
@@ -97,3 +98,18 @@ def catalog_version() -> str:
     from gezel_rules import __version__
 
     return __version__
+
+
+def at_revision(plan: InstallPlan, revision: str) -> InstallPlan:
+    """The plan with every hub source at another commit, tag or branch. Raises BadInput for what can be none."""
+    from gezel_rules.catalog.names import revision_fault
+    from gezel_rules.errors import BadInput
+
+    if fault := revision_fault(revision):
+        raise BadInput(f"--revision {fault}")
+    wanted = tuple(item._replace(sources=tuple(_moved(s, revision) for s in item.sources)) for item in plan.wanted)
+    return plan._replace(wanted=wanted, fingerprint=fingerprint(wanted))
+
+
+def _moved(source: Source, revision: str) -> Source:
+    return source._replace(revision=revision) if source.kind == "hub" else source

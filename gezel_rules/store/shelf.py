@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from gezel_rules.errors import BadInput
 from gezel_rules.store.manifest import read_manifest, write_manifest
-from gezel_rules.store.names import MANIFEST, STAGING
+from gezel_rules.store.names import MANIFEST, STAGING, directory_for
 from gezel_rules.store.wanted import Installed, InstalledFile
 
 
@@ -49,16 +48,18 @@ def _unfinished(store: Path, directory: str) -> bool:
 
 def find_installed(store: Path, model_id: str, warn: Callable[[str], None] = _warn) -> Installed | None:
     """The published model of an id; ``None`` when there is none."""
-    from gezel_rules.catalog.names import file_name_fault
+    if model_id.startswith(("http://", "https://")):
+        from gezel_rules.store.web import shown
 
-    if not file_name_fault(model_id) and (store / model_id / MANIFEST).exists():
-        try:
-            model = read_manifest(store, model_id)
-            if model.model_id == model_id:
-                return model
-        except BadInput as error:
-            warn(f"skipped: {error}")
-    return next((model for model in installed(store, lambda _: None) if model.model_id == model_id), None)
+        model_id = shown(model_id)  # as it was recorded: without what a URL keeps secret
+    if not (store / directory_for(model_id) / MANIFEST).exists():
+        return None
+    try:
+        model = read_manifest(store, directory_for(model_id))
+    except BadInput as error:
+        warn(f"skipped: {error}")
+        return None
+    return model if model.model_id == model_id else None
 
 
 def _required(store: Path, model_id: str) -> Installed:
@@ -75,6 +76,8 @@ def remove(store: Path, model_id: str) -> int:
     """Delete a model; bytes given back (files that another model links to stay with it and do not count).
 
     The directory leaves the shelf in one rename, so a crash shows no half of it. Raises BadInput."""
+    import shutil
+
     from gezel_rules.store.locks import locked
 
     model = _required(store, model_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -193,6 +192,8 @@ def retry_after(headers: Mapping[str, str]) -> float:
 
 
 def _date(text: str) -> float:
+    import email.utils
+
     try:
         return email.utils.parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError):

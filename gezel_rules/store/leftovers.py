@@ -1,0 +1,121 @@
+"""What crashes, kills and half-made changes leave in a store: found, said, and cleared where nothing can be lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from gezel_rules.errors import BadInput, Refused
+from gezel_rules.store.manifest import read_manifest
+from gezel_rules.store.names import LOCKS, MANIFEST, STAGING
+from gezel_rules.store.shelf import directories
+from gezel_rules.store.wanted import Installed
+
+REMOVED = "removed-"
+
+
+class Leftover(NamedTuple):
+    """One thing that is not as it should be: where, what it is, its bytes. ``harmless``: ``repair`` may delete it;
+    otherwise ``advice`` says what a person can do."""
+
+    path: Path
+    what: str
+    size: int
+    harmless: bool
+    advice: str = ""
+
+
+def leftovers(store: Path) -> list[Leftover]:
+    """Everything in the store that is neither a whole model nor the store's own. Reads names and stats, no contents."""
+    found = [*_staged(store)]
+    for directory in directories(store):
+        found.extend(_in_directory(store, directory))
+    return found
+
+
+def _staged(store: Path) -> Iterator[Leftover]:
+    staging = store / STAGING
+    for path in sorted(staging.iterdir()) if staging.is_dir() else ():
+        if path.name.startswith(REMOVED):
+            yield Leftover(path, "a removed model, not yet deleted", _size(path), True)
+        else:
+            kept = "kept so that the next pull continues; 'rm' of the model or deleting this folder gives it up"
+            yield Leftover(path, f"an unfinished install of {path.name}", _size(path), False, kept)
+
+
+def _in_directory(store: Path, directory: str) -> Iterator[Leftover]:
+    folder = store / directory
+    if not (folder / MANIFEST).exists():
+        if not (store / STAGING / directory).is_dir():
+            unowned = not any(folder.rglob("*"))
+            advice = "" if unowned else "no manifest: not a model; pull it again, or delete the folder"
+            yield Leftover(folder, "a directory without a manifest", _size(folder), unowned, advice)
+        return
+    try:
+        model = read_manifest(store, directory)
+    except BadInput as error:
+        yield Leftover(folder, str(error), _size(folder), False, "pull the model again, or delete the folder")
+        return
+    yield from _beside(folder, model)
+    yield from _missing(model)
+
+
+def _beside(folder: Path, model: Installed) -> Iterator[Leftover]:
+    home = Path(model.files[0].path).parent
+    for path in sorted(folder.iterdir()):
+        if path.name not in (MANIFEST, home.name):
+            yield Leftover(path, f"left behind by an update of {model.model_id}", _size(path), True)
+
+
+def _missing(model: Installed) -> Iterator[Leftover]:
+    for file in model.files:
+        path = Path(file.path)
+        size = path.lstat().st_size if path.exists() else None
+        if size != file.size:
+            what = f"{file.name} is missing" if size is None else f"{file.name} has {size:,} bytes, not {file.size:,}"
+            yield Leftover(path, what, 0, False, f"gezel-rules pull {model.model_id}")
+
+
+def _size(path: Path) -> int:
+    """Bytes of the plain files in a folder; links are not followed."""
+    if path.is_symlink() or path.is_file():
+        return path.lstat().st_size
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.lstat(Path(folder) / name).st_size
+    return total
+
+
+def repair(store: Path) -> list[Leftover]:
+    """Delete what is harmless, each under its model's lock; one that is being worked on is passed over. Returns what
+    went. Raises BadInput when the store cannot be written."""
+    import shutil
+
+    from gezel_rules.store.locks import locked
+
+    gone = []
+    for item in leftovers(store):
+        if not item.harmless:
+            continue
+        owner = item.path.relative_to(store).parts[0]
+        with contextlib.suppress(Refused), locked(store, "repair" if owner == STAGING else owner, wait=0.0):
+            if item in leftovers(store):  # still so, now that nobody else works on it
+                shutil.rmtree(item.path) if item.path.is_dir() else item.path.unlink()
+                gone.append(item)
+    _drop_locks(store)
+    return gone
+
+
+def _drop_locks(store: Path) -> None:
+    """Lock files of models that are no longer there."""
+    from gezel_rules.store.locks import locked
+
+    for path in (store / LOCKS).glob("*.lock") if (store / LOCKS).is_dir() else ():
+        if not (store / path.stem).exists() and not (store / STAGING / path.stem).exists():
+            with contextlib.suppress(Refused, OSError), locked(store, path.stem, wait=0.0):
+                path.unlink(missing_ok=True)
