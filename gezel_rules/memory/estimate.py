@@ -4,18 +4,20 @@ of arithmetic, so that a planner can ask for hundreds."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gezel_rules.memory.compute import compute_parts, draft_parts
 from gezel_rules.memory.geometry import Geometry, geometry
 from gezel_rules.memory.kv_cache import Cache, caches, mtp_caches
 from gezel_rules.memory.launch import Context, Launch, Tables, mtp_context, settle
-from gezel_rules.memory.layers import HeaderInfo
 from gezel_rules.memory.offload import HOST, owners, place_layers, place_weights
 from gezel_rules.memory.output import output_bytes
 from gezel_rules.memory.recurrent import state_parts
 from gezel_rules.memory.refusals import refusals
-from gezel_rules.memory.weights import Weight
+
+if TYPE_CHECKING:
+    from gezel_rules.memory.header_info import HeaderInfo
+    from gezel_rules.memory.weights import Weight
 
 
 class PoolUse(NamedTuple):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gezel_rules.memory import layers as rules
-from gezel_rules.memory.launch import Tables
-from gezel_rules.memory.layers import HeaderInfo
 from gezel_rules.memory.weights import Weight, all_weights, layer_shapes
+
+if TYPE_CHECKING:
+    from gezel_rules.memory.header_info import HeaderInfo
+    from gezel_rules.memory.launch import Tables
 
 
 class Layer(NamedTuple):

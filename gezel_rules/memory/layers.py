@@ -3,35 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.errors import BadInput
-from gezel_rules.memory.launch import Tables
 
-
-class TensorInfo(Protocol):
-    """A tensor of the header: name, dimensions (fastest first), ggml type name, bytes."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def dims(self) -> tuple[int, ...]: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def nbytes(self) -> int: ...
-
-
-class HeaderInfo(Protocol):
-    """The part of ``gezel_rules.facts.gguf.Header`` that arithmetic needs."""
-
-    @property
-    def arch(self) -> str: ...
-    @property
-    def metadata(self) -> Mapping[str, Any]: ...
-    @property
-    def tensors(self) -> Sequence[TensorInfo]: ...
-    def get(self, suffix: str, default: Any = None) -> Any: ...
+if TYPE_CHECKING:
+    from gezel_rules.memory.header_info import HeaderInfo
+    from gezel_rules.memory.launch import Tables
 
 
 MOST = 1 << 40  # no count of a real model comes near; keeps a broken header's arithmetic small

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gezel_rules.memory.launch import Tables
-from gezel_rules.memory.layers import HeaderInfo, TensorInfo
+if TYPE_CHECKING:
+    from gezel_rules.memory.header_info import HeaderInfo, TensorInfo
+    from gezel_rules.memory.launch import Tables
 
 INPUT, OUTPUT = -1, -2
 """Places beside the layers: the input side always stays on the host; the output side counts as one more layer."""
