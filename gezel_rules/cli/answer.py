@@ -23,16 +23,14 @@ class Talk:
         self._max_tokens, self._idle, self._out, self._err = max_tokens, idle, out, err
         self._said: list[Message] = []
 
-    def ask(self, prompt: str) -> str:
-        """Stream the answer to a prompt; returns it whole. Raises EngineFailed."""
+    def ask(self, prompt: str, show: bool = True) -> str:
+        """The whole answer to a prompt, shown as it comes unless told otherwise. Raises EngineFailed."""
         parts: list[str] = []
         for piece in self._pieces(prompt):
-            if piece.thought:
-                self._think(piece.text)
-                continue
-            parts.append(piece.text)
-            self._out.write(piece.text)
-            self._out.flush()
+            if not piece.thought:
+                parts.append(piece.text)
+            if show:
+                (self._think if piece.thought else self._show)(piece.text)
         answer = "".join(parts)
         self._said.append({"role": "assistant", "content": answer})
         return answer
@@ -43,6 +41,10 @@ class Talk:
         running = self.engine.running
         body = ask_body(self.endpoint, asked, self._max_tokens)
         return stream(running.address, running.key, self.endpoint, body, self._idle)
+
+    def _show(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
 
     def _think(self, text: str) -> None:
         if self._err.isatty():
@@ -61,7 +63,7 @@ def answer_as_json(talk: Talk, prompt: str, out: TextIO) -> None:
     """One prompt, one JSON object: model, endpoint, engine and answer."""
     order = talk.engine.order
     data: dict[str, Any] = {"model": order.model, "engine": order.engine.kind, "endpoint": talk.endpoint}
-    out.write(json.dumps({**data, "answer": talk.ask(prompt)}, ensure_ascii=False) + "\n")
+    out.write(json.dumps({**data, "answer": talk.ask(prompt, show=False)}, ensure_ascii=False) + "\n")
     out.flush()
 
 

@@ -22,8 +22,6 @@ from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.launch import Launched, died, entry_of, launched
 from gezel_rules.runtime.state_files import write_text
 
-KEYS = "keys"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
@@ -82,7 +80,7 @@ def _serve(prepared: Prepared, ground: Ground, out: TextIO, as_json: bool) -> No
 @contextmanager
 def _key_file(engine: Launched, ground: Ground) -> Iterator[Path]:
     """The key where its owner can read it, for as long as the engine runs."""
-    path = ground.state_dir / KEYS / f"{engine.running.id}.key"
+    path = ground.state_dir / registry.KEYS / f"{engine.running.id}.key"
     try:
         write_text(path, engine.running.key + "\n")
         registry.enter(ground.state_dir, entry_of(engine.running, engine.order, str(path)))

@@ -49,6 +49,11 @@ class Interrupts:
         else:
             raise Interrupted(number)
 
+    @property
+    def pending(self) -> bool:
+        """Whether a signal came while they are held."""
+        return self._pending != 0
+
     @contextmanager
     def held(self, *, forget: bool = False) -> Iterator[None]:
         """Keep signals until the block is left; ``forget`` drops them, for the way out."""
@@ -57,6 +62,8 @@ class Interrupts:
             yield
         finally:
             self._held -= 1
-            if not self._held and self._pending and not forget:
-                number, self._pending = self._pending, 0
-                raise Interrupted(number)
+            number = self._pending
+            if not self._held:
+                self._pending = 0
+                if number and not forget:
+                    raise Interrupted(number)

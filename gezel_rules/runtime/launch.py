@@ -7,6 +7,7 @@ record; a failed one leaves an incident file too.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from gezel_rules.engines.find import Engine
 from gezel_rules.errors import EngineFailed
 from gezel_rules.runtime import journal, leases, process, recover, registry, supervise
-from gezel_rules.runtime.interrupts import Interrupts
+from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.rules import Step, Supervision
 from gezel_rules.runtime.state_files import write_json
 
@@ -88,6 +89,7 @@ def launched(
     """
     for orphan in registry.end_orphans(state_dir, rules.stop_grace):
         guide.say(f"ended an engine left behind: {orphan.model}, pid {orphan.pid}")
+    leases.held(state_dir)  # those of the dead go
     tried: list[str] = []
     while True:
         engine, failed = None, None
@@ -213,8 +215,9 @@ def died(engine: Launched, guide: Guide, state_dir: Path) -> EngineFailed:
 
 def _finish(engine: Launched, rules: Supervision, interrupts: Interrupts, failed: bool) -> None:
     """Stop the engine and take back everything that spoke of it. Signals wait until that is done."""
-    with interrupts.held(forget=True):
-        exit_status = supervise.stop(engine.running, rules.stop_grace)
+    leaving = isinstance(sys.exc_info()[1], Interrupted)  # who is on the way out needs no second call
+    with interrupts.held(forget=leaving):
+        exit_status = supervise.stop(engine.running, rules.stop_grace, lambda: interrupts.pending)
         leases.release(engine.lease)
         registry.leave(engine.entry_file)
         if not failed:

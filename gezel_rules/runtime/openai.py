@@ -74,7 +74,7 @@ def stream(address: Address, key: str, endpoint: str, body: Mapping[str, Any], i
     except TimeoutError:
         raise EngineFailed(f"the engine was silent for {idle:.0f} s") from None
     except (OSError, HTTPException) as error:
-        raise EngineFailed(f"the engine broke off: {str(error) or type(error).__name__}") from None
+        raise EngineFailed(f"the engine broke off: {_one_line(str(error)) or type(error).__name__}") from None
     finally:
         connection.close()
 
@@ -129,4 +129,10 @@ def _reason(body: bytes, code: int) -> str:
         message = error["error"]["message"] if isinstance(error["error"], dict) else error["error"]
     except (ValueError, KeyError, TypeError, RecursionError):
         message = None
-    return " ".join(str(message).split())[:500] if message else f"HTTP status {code}"
+    return _one_line(str(message)) if message else f"HTTP status {code}"
+
+
+def _one_line(text: str) -> str:
+    """Words of the engine's, fit for a person's terminal."""
+    words = " ".join(text.split())[:500]
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in words)

@@ -13,6 +13,7 @@ from gezel_rules.runtime import process
 from gezel_rules.runtime.state_files import each_json, write_json
 
 FOLDER = "running"
+KEYS = "keys"
 
 
 class Entry(NamedTuple):
@@ -59,8 +60,8 @@ def running(state_dir: Path) -> list[Entry]:
         entry = _entry(data)
         if entry is not None and process.alive(entry.pid, entry.started):
             found.append(entry)
-        elif entry is None or not process.alive(entry.owner, entry.owner_started):
-            leave(path)  # an owner that lives is about to write it again or to remove it
+        elif entry is None or entry.orphan:  # an owner that lives is about to write it again or to remove it
+            _forget(state_dir, path, entry)
     return found
 
 
@@ -76,12 +77,16 @@ def _entry(data: Mapping[str, Any]) -> Entry | None:
 def end_orphans(state_dir: Path, grace: float) -> list[Entry]:
     """End engines whose command died without stopping them. Returns those that were ended."""
     orphans = [entry for entry in running(state_dir) if entry.orphan]
-    for entry in orphans:
-        if process.end(entry.pid, entry.started, grace):
-            leave(state_dir / FOLDER / f"{entry.id}.json")
-            if entry.key_file:
-                Path(entry.key_file).unlink(missing_ok=True)
-    return orphans
+    ended = [entry for entry in orphans if process.end(entry.pid, entry.started, grace)]
+    for entry in ended:
+        _forget(state_dir, state_dir / FOLDER / f"{entry.id}.json", entry)
+    return ended
+
+
+def _forget(state_dir: Path, path: Path, entry: Entry | None) -> None:
+    leave(path)
+    if entry is not None and entry.key_file:
+        (state_dir / KEYS / Path(entry.key_file).name).unlink(missing_ok=True)
 
 
 def halt(entry: Entry, grace: float) -> bool:

@@ -92,7 +92,7 @@ def _step(row: Mapping[str, Any]) -> Step:
 def argument(argv: Sequence[str], flag: str) -> str | None:
     """The last value of a flag in an argv, written apart or with ``=``; ``None`` when it is not there."""
     found = None
-    for token, after in zip(argv, (*argv[1:], None), strict=True):
+    for token, after in zip(argv, [*argv[1:], None], strict=False):
         if token == flag:
             found = after
         elif token.startswith(flag + "="):

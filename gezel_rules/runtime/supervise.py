@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import secrets
 import signal
@@ -189,13 +188,15 @@ def _answers(running: Running) -> bool:
     return status(address, GUARDED, running.key, 5.0) == 200 and status(address, GUARDED, "wrong", 5.0) == 401
 
 
-def stop(running: Running, grace: float) -> int:
-    """Stop the engine and its group: politely, by force after ``grace`` seconds. Returns its exit status."""
+def stop(running: Running, grace: float, hurry: Callable[[], bool] = lambda: False) -> int:
+    """Stop the engine and its group: politely, by force after ``grace`` seconds or when there is a ``hurry``.
+    Returns its exit status."""
     child = running.process
     if child.poll() is None:
         process.signal_group(child.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(grace)
+        deadline = time.monotonic() + grace
+        while child.poll() is None and time.monotonic() < deadline and not hurry():
+            time.sleep(0.02)
     process.signal_group(child.pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # whatever it started itself
     exit_status = child.wait()
     running.log.join(2.0)

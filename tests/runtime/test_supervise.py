@@ -1,0 +1,245 @@
+"""One engine process: readiness, ports, keys, logs, and the end of it and of all it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gezel_rules.errors import BadInput, EngineFailed
+from gezel_rules.runtime import process, supervise
+from gezel_rules.runtime.openai import Address
+
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+
+@pytest.fixture
+def begin(fake, environ, state, rules):
+    """Starts a fake engine; whatever was started is stopped at the end."""
+    begun = []
+
+    def start(*faults: str, argv=("--port", "0"), label="model"):
+        running = supervise.start(fake(*faults), argv, {}, environ=environ, state_dir=state, rules=rules, label=label)
+        begun.append(running)
+        return running
+
+    yield start
+    for running in begun:
+        supervise.stop(running, 0.2)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_ready_after_loading_with_the_port_from_the_log(begin, rules):
+    running = begin("slow=0.4")
+    result = supervise.wait_ready(running, 20, rules)
+    assert result.ready and result.exit_status is None and result.seconds >= 0.4
+    assert running.address.port > 0
+
+
+def test_a_port_of_the_argv_is_polled_while_loading(begin, rules):
+    port, told = free_port(), []
+    running = begin("slow=0.4", argv=("--port", str(port)))
+    assert supervise.wait_ready(running, 20, rules, told.append).ready
+    assert running.address == Address("127.0.0.1", port) and len(told) > 1
+
+
+def test_no_port_in_the_argv_means_any_free_one(begin, rules):
+    running = begin(argv=())
+    assert supervise.wait_ready(running, 20, rules).ready and running.address.port > 0
+
+
+def test_exit_while_loading(begin, rules):
+    result = supervise.wait_ready(begin("crash=7"), 20, rules)
+    assert (result.ready, result.exit_status) == (False, 7)
+
+
+def test_time_out(begin, rules):
+    result = supervise.wait_ready(begin("silent"), 0.5, rules)
+    assert (result.ready, result.exit_status) == (False, None) and result.seconds >= 0.5
+
+
+def test_a_stranger_on_the_port_is_not_our_engine(begin, rules):
+    """A server that takes any key answers health checks too: it must not be taken for ours."""
+    running = begin("stranger", argv=("--port", str(free_port())))
+    assert not supervise.wait_ready(running, 1.5, rules).ready
+
+
+def test_a_taken_port_is_refused_before_anything_starts(fake, environ, state, rules):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        with pytest.raises(BadInput, match=f"cannot listen on 127.0.0.1 port {port}: address already in use"):
+            supervise.start(
+                fake(), ("--port", port), {}, environ=environ, state_dir=state, rules=rules, label="x"
+            )
+    assert not state.exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("--port", "eighty"), "not a port"),
+        (("--port", "70000"), "not a port"),
+        (("--port=-1",), "not a port"),
+        (("--host", "/tmp/x.sock"), "unix sockets"),
+        (("--host", "203.0.113.9", "--port", "9"), "cannot listen on 203.0.113.9"),
+    ],
+)
+def test_addresses_that_cannot_be(argv, said, rules):
+    with pytest.raises(BadInput, match=said):
+        supervise.wanted_address(argv, rules)
+
+
+def test_listening_everywhere_is_reached_here(rules):
+    assert supervise.wanted_address(("--host", "0.0.0.0", "--port", "0"), rules).host == "127.0.0.1"
+
+
+def test_a_program_that_cannot_run(fake, environ, state, rules, tmp_path):
+    broken = tmp_path / "llama-server"
+    broken.write_text("not a program")
+    broken.chmod(0o755)
+    engine = fake()._replace(command=(str(broken),))
+    try:
+        running = supervise.start(engine, (), {}, environ=environ, state_dir=state, rules=rules, label="x")
+    except EngineFailed as error:
+        assert "cannot start" in str(error)
+        return
+    assert supervise.wait_ready(running, 20, rules).exit_status == 127
+    assert any("cannot run" in line for line in running.log.lines())
+
+
+def test_the_key_is_random_and_only_in_the_environment(begin, state, rules):
+    first, second = begin("blabs"), begin("blabs")
+    assert first.key != second.key and len(first.key) > 30
+    for running in (first, second):
+        assert supervise.wait_ready(running, 20, rules).ready
+        assert running.key not in Path(f"/proc/{running.pid}/cmdline").read_text()
+        assert running.key not in running.log.path.read_text()
+        assert "api key: ***" in running.log.lines()
+    assert not [p for p in state.rglob("*") if p.is_file() and first.key in p.read_text()]
+
+
+def test_a_key_of_the_caller_is_kept(fake, environ, state, rules):
+    running = supervise.start(
+        fake(), (), {}, environ={**environ, "LLAMA_API_KEY": "mine,other"}, state_dir=state, rules=rules, label="x"
+    )
+    supervise.stop(running, 0.2)
+    assert running.key == "mine"
+
+
+def test_polite_stop(begin, rules):
+    running = begin()
+    assert supervise.wait_ready(running, 20, rules).ready
+    assert supervise.stop(running, 10) == 0
+
+
+def test_a_deaf_engine_and_its_deaf_child_are_killed(begin, rules, nothing_left):
+    running = begin("deaf", "child")
+    assert supervise.wait_ready(running, 20, rules).ready
+    assert supervise.stop(running, 0.2) == -signal.SIGKILL
+    nothing_left()
+
+
+def test_children_go_with_an_engine_that_died_on_its_own(begin, rules, nothing_left):
+    running = begin("child")
+    assert supervise.wait_ready(running, 20, rules).ready
+    os.kill(running.pid, signal.SIGKILL)
+    running.process.wait()
+    assert supervise.stop(running, 5) == -signal.SIGKILL
+    nothing_left()
+
+
+def test_old_logs_of_the_same_label_are_removed(begin, state, rules):
+    for _ in range(rules.log_launches + 4):
+        supervise.stop(begin(label="some/model: x"), 0.1)
+    begin(label="some")
+    names = sorted(path.name for path in (state / "logs").iterdir())
+    assert sum(name.startswith("some-model-x-") for name in names) == rules.log_launches
+    assert len(names) == rules.log_launches + 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a child's life to its parent's")
+@pytest.mark.parametrize("faults", ["slow=30", "", "deaf"], ids=["loading", "ready", "deaf"])
+def test_no_engine_survives_kill_9_of_its_parent(faults, environ, state, nothing_left):
+    code = f"""
+import os, sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from conftest import FAKE
+from gezel_rules.engines.find import Engine
+from gezel_rules.runtime import supervise
+from gezel_rules.runtime.rules import load_supervision
+engine = Engine("llama-server", (sys.executable, str(FAKE), *{faults.split()!r}), FAKE)
+rules = load_supervision()
+running = supervise.start(engine, (), {{}}, environ=os.environ, state_dir=Path({str(state)!r}), rules=rules, label="x")
+ready = supervise.wait_ready(running, 1.0, rules).ready
+print(running.pid, running.token, ready, flush=True)
+sys.stdin.read()
+"""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    pid, token, ready = parent.stdout.readline().split()
+    assert ready == str("slow" not in faults) and process.alive(int(pid), token)
+    parent.kill()
+    parent.wait()
+    parent.stdin.close()
+    parent.stdout.close()
+    nothing_left()
+
+
+def test_the_log_rotates_and_is_remembered_at_both_ends(tmp_path):
+    from gezel_rules.runtime.engine_log import EngineLog
+
+    code = "for i in range(1000): print(f'line {i:04}')"
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    log = EngineLog(tmp_path / "engine.log", limit=2000, kept=2, first=10, last=5)
+    log.read_from(child.stdout)
+    child.wait()
+    log.join(10)
+    assert log.lines() == [f"line {i:04}" for i in (*range(10), *range(995, 1000))]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["engine.log", "engine.log.1", "engine.log.2"]
+    assert all(path.stat().st_size <= 2000 for path in tmp_path.iterdir())
+    assert (tmp_path / "engine.log").read_text().endswith("line 0999\n")
+
+
+def test_a_full_disk_does_not_block_the_engine(tmp_path):
+    from gezel_rules.runtime.engine_log import EngineLog
+
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    log = EngineLog(tmp_path / "engine.log", 1 << 20, 2, 100, 5)
+    child = subprocess.Popen([sys.executable, "-c", "print('x' * 100000)\nprint('end')"], stdout=subprocess.PIPE)
+    log._open()
+    log._file.close()
+    log._file = Path("/dev/full").open("wb", buffering=0)
+    log._open = lambda: None
+    log.read_from(child.stdout)
+    assert child.wait(20) == 0
+    log.join(10)
+    assert log.lines()[-1] == "end"
+
+
+def test_waiting_for_lines_ends_with_the_log(tmp_path):
+    from gezel_rules.runtime.engine_log import EngineLog
+
+    child = subprocess.Popen([sys.executable, "-c", "print('one')"], stdout=subprocess.PIPE)
+    log = EngineLog(tmp_path / "engine.log", 1 << 20, 2, 100, 5)
+    log.read_from(child.stdout)
+    assert log.wait_for_more(0, 20) == ["one"]
+    begun = time.monotonic()
+    assert log.wait_for_more(1, 20) == [] and time.monotonic() - begun < 19
+    child.wait()
