@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,10 @@ class Node:
 
     def problem_within(self, message: str, offset: int, width: int = 1) -> Problem:
         """A problem at a character offset of the string value: block scalars, folding and quotes are undone."""
+        from gezel_rules.scalar import raw_index
+
         raw = self.text.text
-        index = _raw_index(raw, self.start, str(self.value), offset)
+        index = raw_index(raw, self.start, self.end, str(self.value), offset)
         line = raw.count("\n", 0, index) + 1
         column = index - (raw.rfind("\n", 0, index) + 1) + 1
         return self.text.problem(message, line, column, width)
@@ -225,6 +228,9 @@ class _Builder:
             return
         raw = self.text.text[key.start : key.end]
         word = key.value if isinstance(key.value, str) else raw
+        if raw == "<<":
+            self.problems.append(key.problem("merge keys are not allowed: write the entries where they are used"))
+            return
         if word in entries:
             self.problems.append(key.problem(f"duplicate key '{word}' (first on line {entries[word].key.line})"))  # type: ignore[union-attr]
             return
@@ -240,25 +246,7 @@ def _scalar(word: str) -> Any:
         return word
     if len(word) > 40:
         return word  # no honest figure needs more digits
-    return float(word) if match.group(1) or "e" in word.lower() else int(word)
-
-
-def _raw_index(raw: str, start: int, value: str, offset: int) -> int:
-    """Where in the raw text the value's character ``offset`` stands, walking both side by side."""
-    index = start
-    if raw[start : start + 1] in ("|", ">"):
-        index = raw.find("\n", start) + 1
-    for i, char in enumerate(value[: offset + 1]):
-        while index < len(raw) and not _same(char, raw[index]):
-            index += 1
-        if i == offset:
-            break
-        index += 1
-        if char in " \n":
-            while index < len(raw) and raw[index] in " \n\r\t" and value[i + 1 : i + 2] not in (" ", "\n"):
-                index += 1
-    return min(index, max(0, len(raw) - 1))
-
-
-def _same(char: str, raw: str) -> bool:
-    return char == raw or (char in " \n" and raw in " \n\r")
+    if not match.group(1) and "e" not in word.lower():
+        return int(word)
+    value = float(word)
+    return value if isfinite(value) else word

@@ -61,7 +61,8 @@ def decide(
 
     Raises BadInput with the rule's place when a rule cannot be evaluated or two ``unique`` rules fire.
     """
-    names: dict[str, Any] = {name: fact.value for name, fact in facts.items()}
+    names: dict[str, Any] = dict.fromkeys(policies.names, UNKNOWN)  # a fact that was left out is unknown
+    names.update((name, fact.value) for name, fact in facts.items())
     names.update(policies.tables)
     names.update(given or {})
     evaluator = Evaluator(names, functions)
@@ -88,6 +89,8 @@ def _needed(policies: PolicySet, goals: Iterable[str], given: Mapping[str, Any])
 def _fires(rule: Rule, decision: Decision, policies: PolicySet, evaluator: Evaluator, candidate: Any = None) -> Judged:
     evaluator.record = []
     fired = True if rule.when is None else _value(rule.when, rule, decision, policies, evaluator)
+    if fired is not True and fired is not False and fired is not UNKNOWN:
+        raise _fault(f"'when' gives {fired!r}, not true or false", rule, decision)
     return Judged(rule, fired, evaluator.record, candidate)
 
 
@@ -95,8 +98,12 @@ def _value(text: str, rule: Rule, decision: Decision, policies: PolicySet, evalu
     try:
         return evaluator.evaluate(policies.tree(text))
     except EvaluationError as error:
-        message = f"rule '{rule.id}' of '{decision.name}': {error.message}"
-        raise BadInput(Problem(message, Span(decision.file, rule.line, 1))) from None
+        raise _fault(error.message, rule, decision) from None
+
+
+def _fault(message: str, rule: Rule, decision: Decision) -> BadInput:
+    said = f"rule '{rule.id}' of '{decision.name}': {message}"
+    return BadInput(Problem(said, Span(decision.file, rule.line, 1)))
 
 
 def _outcome(judged: Judged, decision: Decision, policies: PolicySet, evaluator: Evaluator) -> Any:
@@ -133,7 +140,9 @@ def _unique(decision: Decision, policies: PolicySet, evaluator: Evaluator) -> Ju
 
 def _collect(decision: Decision, policies: PolicySet, evaluator: Evaluator) -> Judgement:
     tried, fired = _all(decision, policies, evaluator)
-    values = [_outcome(judged, decision, policies, evaluator) for judged in fired]
+    values: Any = [_outcome(judged, decision, policies, evaluator) for judged in fired]
+    if any(value is UNKNOWN for value in values):
+        values = UNKNOWN  # nobody could say what is not in the list
     return Judgement(decision, values, fired[0] if fired else None, tried)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from gezel_rules.lang.rebuild import LINE_ENDS, WORDS
 from gezel_rules.source import did_you_mean
 
 MAX_LENGTH = 2000  # characters; a rule longer than this is not read aloud by anybody
 MAX_DEPTH = 40  # of nesting; what walks the tree afterwards may recurse without care
 
-_LINE_ENDS = str.maketrans("\n\r", "  ")
-_WORDS = {"true": True, "false": False, "none": None}  # beside Python's own spellings, as people write them
 _ALLOWED = (
     ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE,
     ast.Gt, ast.GtE, ast.In, ast.NotIn, ast.Is, ast.IsNot, ast.Name, ast.Attribute, ast.Constant, ast.List, ast.Load,
@@ -38,7 +37,7 @@ def parse(text: str) -> ast.expr:
     """The expression's tree. Raises ExpressionError for what the language does not have."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(f"expression longer than {MAX_LENGTH} characters", MAX_LENGTH)
-    flat = text.translate(_LINE_ENDS)  # a folded rule is one expression; offsets stay
+    flat = text.translate(LINE_ENDS)
     lead = len(flat) - len(flat.lstrip())
     tree = _python_tree(flat.strip(), lead)
     if lead or not flat.isascii():
@@ -95,9 +94,9 @@ class _Words(ast.NodeTransformer):
     """``true``, ``false`` and ``none`` are constants."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in _WORDS:
+        if node.id not in WORDS:
             return node
-        return ast.copy_location(ast.Constant(_WORDS[node.id]), node)
+        return ast.copy_location(ast.Constant(WORDS[node.id]), node)
 
 
 def place(node: ast.AST) -> tuple[int, int]:

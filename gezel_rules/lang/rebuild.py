@@ -7,32 +7,33 @@ time of a warm start.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
-_WORDS = {"true": True, "false": False, "none": None}
+WORDS = {"true": True, "false": False, "none": None}  # beside Python's own spellings, as people write them
+LINE_ENDS = str.maketrans("\n\r", "  ")  # a folded rule is one expression; offsets stay
 
 
 def rebuild(text: str, known: Collection[str]) -> ast.expr:
     """The tree of checked ``text``, every known dotted name one Name node. Positions are not kept."""
-    return _bound(ast.parse(text.replace("\n", " ").strip(), mode="eval").body, known)
+    return _bound(ast.parse(text.translate(LINE_ENDS).strip(), mode="eval").body, known)
 
 
 def _bound(node: ast.expr, known: Collection[str]) -> ast.expr:
     make = _REBUILD.get(node.__class__)
-    return make(node, known) if make else node  # type: ignore[no-untyped-call]
+    return make(node, known) if make else node
 
 
 def _name(node: ast.Name, known: Collection[str]) -> ast.expr:
-    return ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node
+    return ast.Constant(WORDS[node.id]) if node.id in WORDS else node
 
 
 def _attribute(node: ast.Attribute, known: Collection[str]) -> ast.expr:
     parts, inner = [node.attr], node.value
-    while inner.__class__ is ast.Attribute:
-        parts.append(inner.attr)  # type: ignore[attr-defined]
-        inner = inner.value  # type: ignore[attr-defined]
-    if inner.__class__ is ast.Name:
-        path = ".".join((inner.id, *reversed(parts)))  # type: ignore[attr-defined]
+    while isinstance(inner, ast.Attribute):
+        parts.append(inner.attr)
+        inner = inner.value
+    if isinstance(inner, ast.Name):
+        path = ".".join((inner.id, *reversed(parts)))
         if path in known:
             return ast.Name(path)
     node.value = _bound(node.value, known)
@@ -64,6 +65,11 @@ def _call(node: ast.Call, known: Collection[str]) -> ast.expr:
     return node
 
 
+def _list(node: ast.List, known: Collection[str]) -> ast.expr:
+    node.elts = [_bound(item, known) for item in node.elts]
+    return node
+
+
 def _subscript(node: ast.Subscript, known: Collection[str]) -> ast.expr:
     node.value, node.slice = _bound(node.value, known), _bound(node.slice, known)
     return node
@@ -74,7 +80,8 @@ def _ifexp(node: ast.IfExp, known: Collection[str]) -> ast.expr:
     return node
 
 
-_REBUILD = {
+_REBUILD: dict[type[ast.expr], Callable[..., ast.expr]] = {
     ast.Name: _name, ast.Attribute: _attribute, ast.BoolOp: _boolop, ast.Compare: _compare, ast.UnaryOp: _unary,
     ast.BinOp: _binop, ast.Call: _call, ast.Subscript: _subscript, ast.IfExp: _ifexp,
+    ast.List: _list,
 }  # fmt: skip

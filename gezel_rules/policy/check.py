@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from gezel_rules.errors import Problem
 from gezel_rules.lang.check import Checked, Scope, check, set_when
 from gezel_rules.lang.parse import ExpressionError, dotted, parse, reads
 from gezel_rules.lang.types import ANY, TEXT, Function, Type, join, table_type, type_of
-from gezel_rules.policy.load import Draft, Drafts, Place
+from gezel_rules.policy.load import PLACEHOLDER, Draft, Drafts, Place
 from gezel_rules.policy.model import CANDIDATE, Decision, Part, Rule
 from gezel_rules.source import Node
 
@@ -19,59 +19,74 @@ _FAILED = Type("any", optional=True)
 
 def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[str, Function]) -> dict[str, Decision]:
     """Type every decision in dependency order; problems go to ``drafts.problems``. Returns the checked decisions."""
-    names = {name: _with_rows(name, type_, drafts) for name, type_ in facts.items()}
+    names = {name: _with_rows(type_, drafts) for name, type_ in facts.items()}
     functions = {
-        name: function._replace(params=tuple(_with_rows(name, param, drafts) for param in function.params))
+        name: function._replace(params=tuple(_with_rows(param, drafts) for param in function.params))
         for name, function in functions.items()
     }
     for name, (rows, node) in drafts.tables.items():
         if name in names:
             drafts.problems.append((node.key or node).problem(f"'{name}' is a fact; a table needs another name"))
         names[name] = table_type(rows) if isinstance(rows, dict) else type_of(rows)._replace(choices=None)
+    for name, draft in drafts.decisions.items():
+        if name in facts:
+            node = draft.node.key or draft.node
+            drafts.problems.append(node.problem(f"'{name}' is a fact; a decision needs another name"))
     checked: dict[str, Decision] = {}
-    for name in _order(drafts, names):
+    for name in _order(drafts):
         decision, type_ = _Checker(drafts.decisions[name], Scope(names, functions), drafts.problems).run()
         names[name] = type_
         checked[name] = decision._replace(unit=decision.unit or type_.unit)
     return checked
 
 
-def _with_rows(name: str, type_: Type, drafts: Drafts) -> Type:
+def _with_rows(type_: Type, drafts: Drafts) -> Type:
     """A fact whose words are the rows of a table gets them from the set it is judged by."""
     if not type_.rows_of:
         return type_
     if type_.rows_of not in drafts.tables:
-        drafts.problems.append(Problem(f"no table '{type_.rows_of}' (its rows are the values of '{name}')"))
-        return type_
-    return type_._replace(choices=frozenset(map(str, drafts.tables[type_.rows_of][0])))
+        return type_  # said where somebody reads it
+    return type_._replace(choices=frozenset(map(str, drafts.tables[type_.rows_of][0])), rows_of="")
 
 
-def _order(drafts: Drafts, names: Mapping[str, Type]) -> list[str]:
-    """Decision names, each after those it reads; a cycle is a problem and its members are left out."""
+def _order(drafts: Drafts) -> list[str]:
+    """Decision names, each after those it reads; a cycle is a problem, and what depends on it is left out.
+
+    Depth first without recursion: a chain of decisions may be as long as somebody likes.
+    """
     needs = {name: _mentioned(draft, drafts.decisions) for name, draft in drafts.decisions.items()}
     order: list[str] = []
-    state: dict[str, int] = {}
-
-    def visit(name: str, path: tuple[str, ...]) -> bool:
-        if state.get(name) == 2:
-            return True
-        if name in path:
-            circle = " → ".join((*path[path.index(name) :], name))
-            node = drafts.decisions[name].node
-            drafts.problems.append((node.key or node).problem(f"decisions depend on each other: {circle}"))
-            state[name] = 3
-            return False
-        if state.get(name) == 3:
-            return False
-        good = not [other for other in needs[name] if not visit(other, (*path, name))]
-        state[name] = 2 if good else 3
-        if good:
-            order.append(name)
-        return good
-
-    for name in drafts.decisions:
-        visit(name, ())
+    state: dict[str, str] = {}
+    for start in drafts.decisions:
+        path = {start: iter(needs[start])} if start not in state else {}
+        while path:
+            name = next(reversed(path))
+            other = next((other for other in path[name] if state.get(other) != "placed"), None)
+            if other is None:
+                _leave(name, path, state, order)
+            elif other in path:
+                _complain_of_circle([*path][[*path].index(other) :], drafts)
+                state[name] = "left out"
+            elif state.get(other) == "left out":
+                state[name] = "left out"
+            else:
+                path[other] = iter(needs[other])
     return order
+
+
+def _leave(name: str, path: dict[str, Iterator[str]], state: dict[str, str], order: list[str]) -> None:
+    """All that ``name`` reads has been seen: it is placed, or left out together with whoever reads it."""
+    del path[name]
+    if state.setdefault(name, "placed") == "placed":
+        order.append(name)
+    elif path:
+        state[next(reversed(path))] = "left out"
+
+
+def _complain_of_circle(circle: list[str], drafts: Drafts) -> None:
+    node = drafts.decisions[circle[0]].node
+    said = " → ".join((*circle, circle[0]))
+    drafts.problems.append((node.key or node).problem(f"decisions depend on each other: {said}"))
 
 
 def _mentioned(draft: Draft, decisions: Mapping[str, Draft]) -> list[str]:
@@ -133,7 +148,10 @@ class _Checker:
         except ExpressionError as error:
             self.problems.append(node.problem_within(error.message, at + error.offset, error.width))
             return Checked(ast.Constant(None), _FAILED)
-        self.reads.update(dict.fromkeys(reads(checked.tree)))
+        for name in reads(checked.tree):
+            self.reads[name] = None
+            if table := scope.names[name].rows_of:
+                self.problems.append(node.problem(f"'{name}' needs a table '{table}', whose rows are its values"))
         return checked
 
     def _candidates(self) -> Type:
@@ -167,11 +185,13 @@ class _Checker:
 
     def _because(self, rule: Rule, node: Node, scope: Scope) -> tuple[Part, ...]:
         parts: list[Part] = []
+        places = PLACEHOLDER.finditer(str(node.value))
         for part in rule.because:
             if isinstance(part, str):
                 parts.append(part)
                 continue
-            at = max(0, str(node.value).find("{" + part[0]) + 1)
+            inside = next(places)
+            at = inside.start(1) + len(inside[1]) - len(inside[1].lstrip())
             parts.append((part[0], self._typed(part[0], node, scope, at).type.unit))
         return tuple(parts)
 
@@ -180,6 +200,9 @@ class _Checker:
             return
         seen: dict[str | None, str] = {}
         for rule, place in zip(decision.rules, self.draft.places, strict=True):
+            if rule.when == "False" and place.when:
+                self.problems.append(place.when.problem(f"rule '{rule.id}' never fires"))
+                continue
             blocker = seen.get(None) or seen.get(rule.when)
             if blocker:
                 node = place.when or place.then

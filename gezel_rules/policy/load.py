@@ -5,27 +5,25 @@ What expressions mean is checked afterwards (``check``); here only the form coun
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gezel_rules.errors import BadInput, Problem
-from gezel_rules.policy.model import HIT_POLICIES, Decision, Part, PolicyFile, Rule
+from gezel_rules.policy.model import CANDIDATE, HIT_POLICIES, STAND_DOWNS, WHATEVER, Decision, Part, PolicyFile, Rule
 from gezel_rules.shape import FLAG, INTEGER, LIST, MAP, NUMBER, TEXT, fields, items
 from gezel_rules.source import Node, did_you_mean, load_yaml
 
 SECTIONS = {"tables": MAP, "decisions": MAP, "note": TEXT}
 SCALAR = f"{TEXT}|{INTEGER}|{NUMBER}|{FLAG}|nothing"
 LEVELS = ("environment", "operator", "machine", "catalog", "gguf", "policy")
-STAND_DOWNS = ("unknown-to-this-build", "operator-passes-it")
-"""Ids of the rules that every flag has without their being written."""
-WHATEVER = "*"
-"""The ``flag`` of a decision whose value is a list of arguments passed as they are."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*")
 _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-_VERSION = re.compile(r"\d+\.\d+\.\d+")
-_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_NOT_NAMES = frozenset((*keyword.kwlist, "true", "false", "none", CANDIDATE))
 
 _RULE = {"id": TEXT}
 _RULE_MORE = {"when": f"{TEXT}|{FLAG}", "then": SCALAR, "because": TEXT, "level": TEXT, "evidence": MAP}
@@ -119,6 +117,9 @@ def _require_name(name: str, node: Node, drafts: Drafts) -> bool:
     if not _NAME.fullmatch(name):
         drafts.problems.append(key.problem(f"'{name}' is not a name: lower case words joined by '_' or '.'"))
         return False
+    if not _NOT_NAMES.isdisjoint(name.split(".")):
+        drafts.problems.append(key.problem(f"'{name}' means something else in expressions; choose another name"))
+        return False
     draft, table = drafts.decisions.get(name), drafts.tables.get(name)
     first = draft.node if draft else table[1] if table else None
     if first is not None:
@@ -134,7 +135,19 @@ def _read_table(name: str, node: Node, drafts: Drafts) -> None:
     if not isinstance(node.value, (dict, list)):
         drafts.problems.append(node.problem(f"table '{name}' must be a mapping of rows or a list"))
         return
+    if isinstance(node.value, dict):
+        _require_alike(name, node.value, drafts.problems)
     drafts.tables[name] = (node.plain(), node)
+
+
+def _require_alike(name: str, rows: Mapping[str, Node], problems: list[Problem]) -> None:
+    """Rows with columns and rows without do not make one table: a lookup would not know what it gets."""
+    first = next(iter(rows.values()), None)
+    for key, row in rows.items():
+        if first is not None and isinstance(row.value, dict) != isinstance(first.value, dict):
+            problems.append(
+                row.problem(f"table '{name}': row '{key}' and the first row must both have columns, or none")
+            )
 
 
 def _read_decision(name: str, node: Node, file: PolicyFile, drafts: Drafts) -> None:
@@ -152,6 +165,8 @@ def _read_decision(name: str, node: Node, file: PolicyFile, drafts: Drafts) -> N
         problems.append(node.problem(f"decision '{name}' needs either 'rules' or a single 'then'", 1))
         return
     rules, places = _read_rules(name, node, got, problems)
+    if not rules:
+        problems.append(node.problem(f"decision '{name}' has no rules", 1))
     if "flag" in got:
         stand_downs = _stand_downs(got["flag"])
         rules = [rule for rule, _ in stand_downs] + rules
@@ -247,7 +262,7 @@ def _template(node: Node | None, problems: list[Problem]) -> tuple[Part, ...]:
         return ()
     words, last = str(node.value).strip(), 0
     parts: list[Part] = []
-    for match in _PLACEHOLDER.finditer(words):
+    for match in PLACEHOLDER.finditer(words):
         if match.start() > last:
             parts.append(words[last : match.start()])
         parts.append((match[1].strip(), ""))

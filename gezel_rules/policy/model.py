@@ -12,6 +12,10 @@ Part = str | tuple[str, str]
 """A piece of a "because": plain words, or (expression, unit)."""
 
 HIT_POLICIES = ("first", "unique", "collect", "search")
+STAND_DOWNS = ("unknown-to-this-build", "operator-passes-it")
+"""Ids of the rules that every flag has without their being written."""
+WHATEVER = "*"
+"""The ``flag`` of a decision whose value is a list of arguments passed as they are."""
 CANDIDATE = "candidate"
 """The name under which the rules of a ``search`` see the row they judge."""
 

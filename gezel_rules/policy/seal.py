@@ -1,6 +1,7 @@
 """A policy set as one sealed thing: its canonical digest, and a compiled cache so that a second start reads no YAML.
 
-The digest covers what the files say (versions, tables, decisions), not comments or layout: every record carries it.
+The digest covers what the files say (versions, tables, decisions), not comments, layout or the order of keys; the order
+of a table's rows (candidates are tried in it) and of flags (argv has it) does count. Every record carries it.
 The cache is JSON, keyed by the bytes of the files and by what the checker knew; it is a copy, never a source.
 """
 
@@ -9,16 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gezel_rules import __version__
-from gezel_rules.errors import BadInput
+from gezel_rules.errors import BadInput, Problem
 from gezel_rules.lang.types import Function, Type
 from gezel_rules.policy.model import Decision, PolicyFile, PolicySet, Rule
 
-CACHE_FORMAT = 1
+CACHE_FORMAT = 2
 
 
 def load_policies(
@@ -51,21 +52,31 @@ def compile_policies(
     drafts = load_drafts(paths, directory)
     decisions = check_drafts(drafts, facts, functions)
     if drafts.problems:
-        raise BadInput(sorted(drafts.problems, key=lambda problem: problem.span or ()))
+        raise BadInput(sorted(drafts.problems, key=_in_file_order))
     tables = {name: rows for name, (rows, _) in drafts.tables.items()}
     names = frozenset((*facts, *tables, *decisions, "candidate"))
     declared = [name for name in drafts.decisions if drafts.decisions[name].decision.flag]
-    return PolicySet(decisions, tables, tuple(drafts.files), digest_of(drafts.plain), names, tuple(declared))
+    return PolicySet(decisions, tables, tuple(drafts.files), digest_of(drafts.plain, declared), names, tuple(declared))
 
 
-def digest_of(plain: Mapping[str, Any]) -> str:
-    """sha256 over the canonical JSON (sorted keys, no spaces) of all files by their path."""
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _in_file_order(problem: Problem) -> tuple[str, int, int]:
+    return problem.span[:3] if problem.span else ("", 0, 0)
+
+
+def digest_of(plain: Mapping[str, Any], flags: Sequence[str]) -> str:
+    """sha256 over the canonical JSON (sorted keys, no spaces) of all files by their path, and the order of flags."""
+    files = {path: {**file, "tables": _in_order(file.get("tables") or {})} for path, file in plain.items()}
+    text = json.dumps([files, list(flags)], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _in_order(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables with their rows as pairs, so that sorting keys leaves them where they are."""
+    return {name: list(rows.items()) if isinstance(rows, dict) else rows for name, rows in tables.items()}
 
 
 def _key(paths: list[Path], directory: Path, facts: Mapping[str, Type], functions: Mapping[str, Function]) -> str:
-    state = hashlib.sha256(f"{__version__} {CACHE_FORMAT} {facts!r} {sorted(functions)} {directory.name}".encode())
+    state = hashlib.sha256(f"{__version__} {CACHE_FORMAT} {facts!r} {functions!r} {directory.name}".encode())
     for path in paths:
         try:
             data = path.read_bytes()
@@ -83,9 +94,10 @@ def _freeze(policies: PolicySet, path: Path) -> None:
         list(policies.decisions.values()),
     ]  # fmt: skip
     staged = path.with_name(f"{path.name}.{os.getpid()}")
+    data = json.dumps(body, separators=(",", ":")).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        staged.write_text(json.dumps(body, separators=(",", ":")), encoding="utf-8")
+        staged.write_bytes(hashlib.sha256(data).digest() + data)
         staged.replace(path)
     except OSError:
         staged.unlink(missing_ok=True)  # a read-only cache is no reason to fail
@@ -93,11 +105,14 @@ def _freeze(policies: PolicySet, path: Path) -> None:
 
 def _thaw(path: Path) -> PolicySet | None:
     try:
-        digest, files, tables, flags, names, decisions = json.loads(path.read_bytes())
+        kept = path.read_bytes()
+        if hashlib.sha256(kept[32:]).digest() != kept[:32]:
+            return None  # cut short, or changed on disk
+        digest, files, tables, flags, names, decisions = json.loads(kept[32:])
         thawed = {d[0]: _decision(d) for d in decisions}
         return PolicySet(thawed, tables, tuple(PolicyFile(*f) for f in files), digest, frozenset(names), tuple(flags))
-    except (OSError, ValueError, TypeError, IndexError):
-        return None  # missing, cut short or of another make: compile again
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        return None  # missing, or of another make: compile again
 
 
 def _decision(row: list[Any]) -> Decision:
