@@ -9,7 +9,7 @@ import errno
 import random
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from gezel_rules.errors import TransferFailed
@@ -133,7 +133,7 @@ class Transfer:
     # --- one request ---------------------------------------------------------------------------------------------
 
     def _attempt(self) -> None:
-        answer = self.web.ask("GET", self.remote, self._headers())
+        answer = self.web.ask("GET", self.remote, self._headers(), hear=self._hear)
         try:
             self._judge(answer)
         finally:
@@ -148,7 +148,7 @@ class Transfer:
 
     def _judge(self, answer: Answer) -> None:
         status, headers = answer.response.status, answer.response.headers
-        self._hear(answer)
+        self._hear(answer.early)
         if status == 206:
             self._continue(answer)
         elif status == 200:
@@ -162,17 +162,17 @@ class Transfer:
         else:
             raise TransferFailed(f"{self.remote.name}: {meaning(status, bool(self.remote.token))}")
 
-    def _hear(self, answer: Answer) -> None:
+    def _hear(self, early: Mapping[str, str]) -> None:
         """What the hub's own hop claims; a claim against the catalog ends it before a byte is paid for."""
-        stated = answer.early.get("x-linked-etag", "").strip('"').lower()
+        stated = early.get("x-linked-etag", "").strip('"').lower()
         self.stated = stated if _SHA256.fullmatch(stated) else ""
-        self.commit = answer.early.get("x-repo-commit", "")[:64]
+        self.commit = early.get("x-repo-commit", "")[:64]
         if self.stated and self.asked.sha256 and self.stated != self.asked.sha256:
             raise TransferFailed(
                 f"{self.remote.name}: not downloaded, the server now has sha256 {self.stated}, "
                 f"wanted {self.asked.sha256}"
             )
-        size = answer.early.get("x-linked-size", "")
+        size = early.get("x-linked-size", "")
         if size.isdigit():
             self._check_total(int(size))
 

@@ -96,9 +96,17 @@ class Web:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise DroppedError(f"{urlsplit(url).hostname}: {plain_reason(error)}") from None
 
-    def ask(self, method: str, remote: Remote, headers: Mapping[str, str] | None = None, far: bool = True) -> Answer:
+    def ask(
+        self,
+        method: str,
+        remote: Remote,
+        headers: Mapping[str, str] | None = None,
+        far: bool = True,
+        hear: Callable[[Mapping[str, str]], None] = lambda _: None,
+    ) -> Answer:
         """Follow redirects and return the last response, its body unread. With ``far`` off, a redirect to another
-        origin is not followed but returned. Raises DroppedError, or TransferFailed for a redirect we refuse."""
+        origin is not followed but returned; ``hear`` gets the headers so far before each step and may raise. Raises
+        DroppedError, or TransferFailed for a redirect we refuse."""
         check_token(remote)
         url, early = remote.url, {}
         for _ in range(MAX_REDIRECTS):
@@ -112,6 +120,7 @@ class Web:
             if not far and origin(following) != origin(remote.url):
                 return Answer(response, early, url)
             response.close()
+            hear(early)
             url = following
         raise TransferFailed(f"{remote.name}: more than {MAX_REDIRECTS} redirects")
 

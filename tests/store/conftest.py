@@ -9,6 +9,7 @@ import pytest
 
 from gezel_rules.store import transfer, web
 from gezel_rules.store.progress import Progress
+
 from .hub_server import Server
 
 

@@ -187,14 +187,14 @@ def test_flipped_byte_falls_over_to_the_next_source(server: Server, store: Path)
 
 def test_a_mirror_continues_what_the_first_source_began(server: Server, store: Path) -> None:
     """The digest proves the joined file, so nothing is fetched twice."""
-    server.files[PATH] = File(DATA, faults=[("cut", 2_000_000)] + [("status", 404)])
+    server.files[PATH] = File(DATA, faults=[("cut", 2000000), ("status", 404)])
     server.files["/mirror/model.gguf"] = File(DATA, etag='"mirror"')
     assert content(install(plan(server.url(PATH), server.url("/mirror/model.gguf")), store)) == DATA
     assert server.sent[PATH] + server.sent["/mirror/model.gguf"] == SIZE
 
 
 def test_without_a_digest_a_mirror_starts_over(server: Server, store: Path) -> None:
-    server.files[PATH] = File(DATA, faults=[("cut", 2_000_000)] + [("status", 404)])
+    server.files[PATH] = File(DATA, faults=[("cut", 2000000), ("status", 404)])
     server.files["/mirror/model.gguf"] = File(gguf(SIZE, seed=9), etag='"mirror"')
     model = install(plan(server.url(PATH), server.url("/mirror/model.gguf"), sha256=None), store)
     assert content(model) == gguf(SIZE, seed=9)

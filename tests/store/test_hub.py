@@ -1,0 +1,334 @@
+"""Hub repositories: metadata, redirects, tokens, listings, the hub client's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from gezel_rules.errors import BadInput, TransferFailed
+from gezel_rules.references import parse_reference
+from gezel_rules.store import hub
+from gezel_rules.store.hub import HubFile
+from gezel_rules.store.install import InstallPlan, Source, Wanted, install
+from gezel_rules.store.reference_plan import choose, find_projector, group_models, plan_reference
+from gezel_rules.store.web import Remote, Web, retry_after, shown
+
+from .conftest import Said, gguf
+from .hub_server import File, Server
+
+DATA = gguf(400_000)
+SHA = hashlib.sha256(DATA).hexdigest()
+REPO, NAME = "someone/Some-GGUF", "Some-Q4_K_M.gguf"
+TOKEN = "hf_VerySecretTokenValue"
+
+
+def plan(size: int | None = None, sha256: str | None = None, file: str = NAME) -> InstallPlan:
+    wanted = Wanted("model", "some.gguf", size, sha256, (Source("hub", REPO, file),))
+    return InstallPlan("m", "m", (wanted,), fingerprint="f", entry_digest="e")
+
+
+@pytest.fixture
+def hub_server(server: Server, far: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    server.hub(REPO, {NAME: DATA}, far=far)
+    monkeypatch.setenv("HF_ENDPOINT", server.base)
+    return server
+
+
+def test_size_and_digest_come_from_the_hub(hub_server: Server, store: Path) -> None:
+    model = install(plan(), store)
+    file = model.files[0]
+    assert (file.sha256, file.size, file.verified) == (SHA, len(DATA), True)
+    assert file.commit == hashlib.sha1(REPO.encode()).hexdigest()
+    assert model.fingerprint == "f"
+
+
+def test_the_commit_that_was_looked_at_is_the_one_that_is_fetched(hub_server: Server, store: Path) -> None:
+    install(plan(), store)
+    assert [seen.path.split("/")[4] for seen in hub_server.gets()] == [hashlib.sha1(REPO.encode()).hexdigest()]
+
+
+def test_the_token_goes_to_the_hub_and_nowhere_else(
+    hub_server: Server, far: Server, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    install(plan(), store)
+    assert all(seen.headers.get("Authorization") == f"Bearer {TOKEN}" for seen in hub_server.seen)
+    assert far.gets()
+    assert not [seen for seen in far.seen if "Authorization" in seen.headers]
+
+
+def test_no_token_over_plain_http(monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://hub.example")
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    with pytest.raises(BadInput, match=r"not sent to hub\.example over plain http") as caught:
+        install(plan(), store)
+    assert TOKEN not in str(caught.value)
+
+
+def test_nothing_secret_is_kept_or_said(
+    hub_server: Server, far: Server, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token and the signature of the redirected address: not in notes, errors, logs, parts or manifests."""
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    far.files[f"/cdn/{SHA}"].faults = [("cut", 100000), ("status", 404)]
+    said = Said()
+    with pytest.raises(TransferFailed) as caught:
+        install(plan(), store, said)
+    kept = "".join(path.read_text() for path in store.rglob("*.log"))
+    assert kept
+    model = install(plan(), store, said)
+    kept += "".join(path.read_text() for path in store.rglob("*.json"))
+    for secret in (TOKEN, "sEcReT"):
+        assert secret not in kept + str(caught.value) + repr(model) + "".join(said.notes)
+
+
+def test_a_signed_url_is_recorded_without_its_signature(server: Server, store: Path) -> None:
+    server.files["/some.gguf"] = File(DATA)
+    source = Source("url", server.url("/some.gguf") + "?X-Signature=sEcReT")
+    model = install(InstallPlan("m", "m", (Wanted("model", "some.gguf", None, SHA, (source,)),)), store)
+    assert server.gets()[0].query == "X-Signature=sEcReT"
+    assert "sEcReT" not in repr(model) + (store / "m" / "manifest.json").read_text()
+
+
+def test_credentials_in_a_url_are_refused(store: Path) -> None:
+    source = Source("url", "http://me:pa55word@127.0.0.1/some.gguf")
+    with pytest.raises(BadInput) as caught:
+        install(InstallPlan("m", "m", (Wanted("model", "some.gguf", None, SHA, (source,)),)), store)
+    assert "pa55word" not in str(caught.value)
+
+
+def test_a_digest_against_the_catalogs_is_told_before_the_download(
+    hub_server: Server, far: Server, store: Path
+) -> None:
+    with pytest.raises(TransferFailed, match=f"the server now has sha256 {SHA}, wanted {'0' * 64}"):
+        install(plan(sha256="0" * 64), store)
+    assert not far.sent
+
+
+def test_a_size_against_the_catalogs_is_told_before_the_download(hub_server: Server, far: Server, store: Path) -> None:
+    with pytest.raises(TransferFailed, match="400,000 bytes there, wanted 399,999"):
+        install(plan(size=399_999, sha256=SHA), store)
+    assert not far.sent
+
+
+def test_bytes_damaged_on_the_way_are_fetched_once_more(hub_server: Server, far: Server, store: Path) -> None:
+    """The hub claims the right digest, so the fault was on the way: one more try, not endless ones."""
+    far.files[f"/cdn/{SHA}"].faults = [("flip", 1000)]
+    install(plan(), store)
+    far.files[f"/cdn/{SHA}"].faults = [("flip", 1000)] * 9
+    far.sent.clear()
+    with pytest.raises(TransferFailed, match="wanted"):
+        install(plan()._replace(model_id="n", directory="n"), store.with_name("other"))
+    assert far.sent[f"/cdn/{SHA}"] == 2 * len(DATA)
+
+
+def test_an_expired_signature_is_asked_for_anew(hub_server: Server, far: Server, store: Path) -> None:
+    far.files[f"/cdn/{SHA}"].faults = [("cut", 100_000), ("status", 403)]
+    install(plan(), store)
+    assert far.sent[f"/cdn/{SHA}"] == len(DATA)
+
+
+def test_offline_hub_with_the_digest_known_uses_the_next_source(server: Server, store: Path) -> None:
+    server.files["/some.gguf"] = File(DATA)
+    sources = (Source("hub", REPO, NAME), Source("url", server.url("/some.gguf")))
+    model = install(InstallPlan("m", "m", (Wanted("model", "some.gguf", None, SHA, sources),)), store)
+    assert model.files[0].origin.startswith("url ") or "some.gguf" in model.files[0].origin
+
+
+def test_redirect_loops_end(server: Server, store: Path) -> None:
+    server.files["/a"] = File(DATA, redirect=server.url("/a"))
+    with pytest.raises(TransferFailed, match="redirects"):
+        Web().ask("GET", Remote(server.url("/a"), "a"))
+
+
+def test_redirect_to_a_file_is_refused(server: Server) -> None:
+    server.files["/a"] = File(DATA, redirect="file:///etc/passwd")
+    with pytest.raises(TransferFailed, match="not a plain http"):
+        Web().ask("GET", Remote(server.url("/a"), "a"))
+
+
+@pytest.mark.parametrize("repo", ["../up/x", "user", "user/..", "a/b/c", "user/re po", ""])
+def test_repository_names_cannot_leave_their_place(repo: str) -> None:
+    with pytest.raises(BadInput):
+        hub.remote_for(Source("hub", repo, NAME))
+
+
+@pytest.mark.parametrize("file", ["../x", "a/../b", "/abs", "", "a//b"])
+def test_paths_in_a_repository_cannot_leave_it(file: str) -> None:
+    with pytest.raises(BadInput):
+        hub.remote_for(Source("hub", REPO, file))
+
+
+def test_a_revision_with_slashes_is_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "https://hub.example")
+    remote = hub.remote_for(Source("hub", REPO, "a b/c.gguf", "refs/pr/1"))
+    assert remote.url == f"https://hub.example/{REPO}/resolve/refs%2Fpr%2F1/a%20b/c.gguf"
+
+
+def test_url_as_shown() -> None:
+    assert shown("https://u:p@h.example:8443/a/b?token=x#y") == "https://h.example:8443/a/b"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7),
+        ({"Retry-After": "Wed, 21 Oct 2037 07:28:30 GMT", "Date": "Wed, 21 Oct 2037 07:28:00 GMT"}, 30),
+        ({"Retry-After": "Wed, 21 Oct 2037 07:28:30 GMT"}, 0),
+        ({"Retry-After": "soon"}, 0),
+        ({}, 0),
+    ],
+)
+def test_retry_after_does_not_trust_our_clock(headers: dict[str, str], seconds: float) -> None:
+    assert retry_after(headers) == seconds
+
+
+# --- listings --------------------------------------------------------------------------------------------------------
+
+
+def files(*names: str) -> list[HubFile]:
+    return [HubFile(name, 1, None) for name in names]
+
+
+LISTED = files(
+    "README.md",
+    "Some-Q4_K_M.gguf",
+    "Some-UD-Q4_K_M.gguf",
+    "Some-Q8_0.gguf",
+    "dflash-Some-Q8_0.gguf",
+    "BF16/Some-BF16-00001-of-00002.gguf",
+    "BF16/Some-BF16-00002-of-00002.gguf",
+    "IQ1/Some-IQ1_S-00001-of-00003.gguf",
+    "IQ1/Some-IQ1_S-00003-of-00003.gguf",
+    "mmproj-Some-Q8_0.gguf",
+    "mmproj-Some-F16.gguf",
+    "mmproj-Some-F32.gguf",
+)
+
+
+@pytest.mark.parametrize(
+    ("quant", "first", "count"),
+    [
+        ("Q4_K_M", "Some-Q4_K_M.gguf", 1),
+        ("q4_k_m", "Some-Q4_K_M.gguf", 1),
+        ("ud-q4_k_m", "Some-UD-Q4_K_M.gguf", 1),
+        ("Q8_0", "Some-Q8_0.gguf", 1),
+        ("bf16", "BF16/Some-BF16-00001-of-00002.gguf", 2),
+    ],
+)
+def test_choosing_a_quant(quant: str, first: str, count: int) -> None:
+    group = choose(REPO, list(group_models(LISTED)), quant)
+    assert (group.files[0].path, len(group.files)) == (first, count)
+
+
+def test_a_quant_that_is_not_there_lists_what_is() -> None:
+    with pytest.raises(BadInput, match="has no Q5_K_M; it has BF16, Q4_K_M, Q8_0, UD-Q4_K_M"):
+        choose(REPO, list(group_models(LISTED)), "Q5_K_M")
+
+
+def test_a_set_with_a_missing_shard_is_no_model() -> None:
+    with pytest.raises(BadInput, match="has no IQ1_S"):
+        choose(REPO, list(group_models(LISTED)), "IQ1_S")
+
+
+def test_the_projector_is_found_by_name() -> None:
+    from pathlib import PurePosixPath
+
+    found = find_projector(LISTED, PurePosixPath("."))
+    assert found is not None and found.path == "mmproj-Some-F16.gguf"
+
+
+def test_user_repo_quant_end_to_end(
+    server: Server, store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parts = {f"S-Q8_0-0000{n}-of-00002.gguf": gguf(50_000, seed=n) for n in (1, 2)}
+    server.hub(REPO, {**parts, "mmproj-S-F16.gguf": gguf(9_000, seed=5), "S-Q4_K_M.gguf": DATA})
+    monkeypatch.setenv("HF_ENDPOINT", server.base)
+    found = plan_reference(parse_reference(f"{REPO}:q8_0"), Web())
+    assert [wanted.name for wanted in found.wanted] == [*parts, "mmproj-S-F16.gguf"]
+    assert all(wanted.size and wanted.sha256 for wanted in found.wanted)
+    model = install(found, store)
+    assert model.model_id == f"hf://{REPO}:Q8_0"
+    assert [file.role for file in model.files] == ["model", "model", "projector"]
+    assert all(file.verified for file in model.files)
+    folders = {Path(file.path).parent for file in model.files}
+    assert len(folders) == 1
+    without = plan_reference(parse_reference(f"{REPO}:q8_0"), Web(), vision=False)
+    assert without.left_out == (("mmproj-S-F16.gguf", "images were declined"),)
+
+
+def test_listing_pages(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", server.base)
+    first = [{"type": "file", "path": "a.gguf", "size": 1}, {"type": "directory", "path": "d"}, "junk", None]
+    second = [{"type": "file", "path": "b.gguf", "size": 2, "lfs": {"oid": SHA, "size": 2}}]
+    path = f"/api/models/{REPO}/tree/main"
+    server.files[path] = File(json.dumps(first).encode(), headers={"Link": f'<{server.url("/page2")}>; rel="next"'})
+    server.files["/page2"] = File(json.dumps(second).encode())
+    assert hub.listing(Web(), REPO) == [HubFile("a.gguf", 1, None), HubFile("b.gguf", 2, SHA)]
+    server.files[path].headers["Link"] = '<http://evil.example/x>; rel="next"'
+    with pytest.raises(TransferFailed, match="another host"):
+        hub.listing(Web(), REPO)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"", b'{"error": "x"}', b"[[[["])
+def test_a_listing_that_is_none(server: Server, monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", server.base)
+    server.files[f"/api/models/{REPO}/tree/main"] = File(body)
+    with pytest.raises((BadInput, TransferFailed)):
+        plan_reference(parse_reference(REPO), Web())
+
+
+def test_a_private_repository_says_what_it_needs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", server.base)
+    server.files[f"/api/models/{REPO}/tree/main"] = File(b"[]", faults=[("status", 401)])
+    with pytest.raises(TransferFailed, match="needs HF_TOKEN"):
+        hub.listing(Web(), REPO)
+
+
+# --- the hub client's own cache --------------------------------------------------------------------------------------
+
+
+def cache(tmp_path: Path, data: bytes) -> Path:
+    """A cache as the hub client lays it out: a blob by digest, a snapshot that links to it."""
+    repo = tmp_path / "hf-home" / "hub" / "models--someone--Some-GGUF"
+    (repo / "blobs").mkdir(parents=True)
+    blob = repo / "blobs" / SHA
+    blob.write_bytes(data)
+    (repo / "snapshots" / "abc").mkdir(parents=True)
+    (repo / "snapshots" / "abc" / NAME).symlink_to(f"../../blobs/{SHA}")
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text("abc")
+    return blob
+
+
+def test_adopts_from_the_cache_by_hard_link(hub_server: Server, far: Server, store: Path, tmp_path: Path) -> None:
+    blob = cache(tmp_path, DATA)
+    before = blob.stat()
+    model = install(plan(), store)
+    assert not far.sent
+    assert Path(model.files[0].path).samefile(blob)
+    after = blob.stat()
+    assert (after.st_mtime_ns, after.st_size, after.st_mode) == (before.st_mtime_ns, before.st_size, before.st_mode)
+
+
+def test_a_damaged_cache_is_not_believed_and_not_touched(
+    hub_server: Server, far: Server, store: Path, tmp_path: Path
+) -> None:
+    wrong = DATA[:-1] + b"?"
+    blob = cache(tmp_path, wrong)
+    model = install(plan(), store)
+    assert Path(model.files[0].path).read_bytes() == DATA
+    assert blob.read_bytes() == wrong
+    assert far.sent[f"/cdn/{SHA}"] == len(DATA)
+
+
+def test_a_cache_that_points_outside_itself_is_not_followed(hub_server: Server, store: Path, tmp_path: Path) -> None:
+    blob = cache(tmp_path, DATA)
+    outside = tmp_path / "outside.gguf"
+    outside.write_bytes(DATA)
+    blob.unlink()
+    blob.symlink_to(outside)
+    assert hub.cached(Source("hub", REPO, NAME), SHA) is None
