@@ -17,14 +17,14 @@ def has(catalog_dir: Path, model: str) -> bool:
     return not id_fault(model) and _file(catalog_dir, model).is_file()
 
 
-def find(catalog_dir: Path, model: str) -> Entry:
+def find(catalog_dir: Path, model: str, cache: Path | None = None) -> Entry:
     """The entry ``models/<model>.yaml``; no other is read. Raises BadInput, with the nearest id when it is unknown."""
     if fault := id_fault(model):
         raise BadInput(f"{model!a:.120} cannot be a catalog id: it {fault}")
     path = _file(catalog_dir, model)
     if not path.is_file():
         raise BadInput(f"unknown model '{model}'{did_you_mean(model, ids(catalog_dir)) or _no_hint(catalog_dir)}")
-    return load_entry(path)
+    return load_entry(path, cache)
 
 
 def ids(catalog_dir: Path) -> list[str]:

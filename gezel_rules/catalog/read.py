@@ -12,9 +12,10 @@ from gezel_rules.catalog.records import Draft, Entry, Exclusion, ModelFile, Resi
 from gezel_rules.catalog.sources import place
 from gezel_rules.catalog.tuning import read_tuning
 from gezel_rules.errors import BadInput, Problem
+from gezel_rules.kept_yaml import load_kept
 from gezel_rules.places import shown
 from gezel_rules.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
-from gezel_rules.source import Node, load_yaml
+from gezel_rules.source import Node
 
 _REQUIRED = {"id": TEXT, "name": TEXT, "family": TEXT, "summary": TEXT, "quant": TEXT, "files": LIST}
 _OPTIONAL = {"license": TEXT, "chat": FLAG, "draft": MAP, "excluded": LIST, "tuning": MAP, "header": MAP}
@@ -22,12 +23,12 @@ _QUANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _WORDS = ("id", "name", "family", "summary", "quant", "license", "chat")
 
 
-def load_entry(path: Path) -> Entry:
+def load_entry(path: Path, cache: Path | None = None) -> Entry:
     """Read one entry. Raises BadInput listing everything wrong with the file, in file order.
 
     The tensors of ``header`` are not read here: most uses of an entry do not need them (see ``header_of``).
     """
-    root = load_yaml(path, shown(path))
+    root = load_kept(path, shown(path), cache)
     problems: list[Problem] = []
     entry = _entry(root, path, problems)
     if entry is None or problems:

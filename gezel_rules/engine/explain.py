@@ -10,8 +10,7 @@ from gezel_rules.engine.trace import Explainer
 from gezel_rules.engine.words import say
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.lang.evaluate import EvaluationError
-from gezel_rules.policy.load import STAND_DOWNS
-from gezel_rules.policy.model import Rule
+from gezel_rules.policy.model import STAND_DOWNS, Rule
 
 _LEVELS = {"policy": "policy default", "gguf": "GGUF header", "operator": "operator", "environment": "environment",
            "machine": "operator, machine-wide", "catalog": "catalog entry"}  # fmt: skip

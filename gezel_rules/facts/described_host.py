@@ -12,9 +12,10 @@ from typing import Any
 
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.kept_yaml import load_kept
 from gezel_rules.places import shown
 from gezel_rules.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
-from gezel_rules.source import Node, did_you_mean, load_yaml
+from gezel_rules.source import Node, did_you_mean
 
 LEVEL = "probe"  # a description stands where the probe would: it beats and is beaten by the same levels
 SYSTEMS = ("linux", "macos", "windows")
@@ -37,12 +38,12 @@ def bytes_of(text: str) -> int | None:
     return size
 
 
-def load_host(path: Path, backends: Collection[str] | None = None) -> dict[str, Fact]:
+def load_host(path: Path, backends: Collection[str] | None = None, cache: Path | None = None) -> dict[str, Fact]:
     """``host.*``, ``engine.*`` and ``devices`` as described; what the description leaves out is unknown.
 
     ``backends`` are those that policy knows (``None``: not checked). Raises BadInput with every problem of the file.
     """
-    root = load_yaml(path, shown(path))
+    root = load_kept(path, shown(path), cache)
     problems: list[Problem] = []
     got = fields(root, "a host", problems, _REQUIRED, {"unified": FLAG})
     if "host" in got and got["host"].value != path.stem:

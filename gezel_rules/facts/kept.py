@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gezel_rules.cache import keep
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.printable import printable
 
@@ -46,20 +47,7 @@ class Kept(NamedTuple):
 
         if self.path is None:
             return
-        part = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps({**answers, "identity": self.identity}))
-            part.replace(self.path)
-        except OSError:
-            _discard(part)
-
-
-def _discard(part: Path) -> None:
-    try:
-        part.unlink(missing_ok=True)
-    except OSError:
-        return
+        keep(self.path, json.dumps({**answers, "identity": self.identity}).encode())
 
 
 def kept_answers(command: Sequence[str], cache_dir: Path | None, environ: Mapping[str, str]) -> Kept:

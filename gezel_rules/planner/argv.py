@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gezel_rules.engine.decide import Trace
 from gezel_rules.errors import BadInput, Problem, Span
 from gezel_rules.facts.fact import UNKNOWN
-from gezel_rules.policy.load import WHATEVER
+from gezel_rules.policy.model import WHATEVER
 
 
 class Flag(NamedTuple):

@@ -44,7 +44,7 @@ def machine_facts(machine: Machine, tables: Mapping[str, Any]) -> Facts:
     if machine.description is not None:
         from gezel_rules.facts.described_host import load_host
 
-        found = load_host(machine.description, tables["backends"])
+        found = load_host(machine.description, tables["backends"], machine.cache)
     else:
         found = _probed(machine, tables)
     facts = {word.name: found.get(word.name) or _unknown(word) for word in (*HOST, *ENGINE)}

@@ -65,7 +65,7 @@ def find_subject(model: str, places: Places) -> Subject:
         return _file(reference.name, places)
     named = reference.kind == "catalog"
     if named and has(places.catalog, reference.name):
-        return _entry(find(places.catalog, reference.name), places)
+        return _entry(find(places.catalog, reference.name, places.cache), places)
     found = places.on_shelf(reference.name if named else str(reference))
     if found is not None:
         return _from_store(found, places)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gezel_rules import __version__
+from gezel_rules.cache import keep
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.lang.types import Function, Type
 from gezel_rules.policy.model import Decision, PolicyFile, PolicySet, Rule
@@ -38,7 +38,7 @@ def load_policies(
     if found is None:
         found = compile_policies(paths, directory, facts, functions)
         if kept:
-            _freeze(found, kept)
+            keep(kept, _frozen(found))
     return found
 
 
@@ -87,20 +87,13 @@ def _key(paths: list[Path], directory: Path, facts: Mapping[str, Type], function
     return state.hexdigest()[:32]
 
 
-def _freeze(policies: PolicySet, path: Path) -> None:
-    """Write the compiled set beside its final name, then rename: readers see all of it or nothing."""
+def _frozen(policies: PolicySet) -> bytes:
     body = [
         policies.digest, policies.files, policies.tables, policies.flags, sorted(policies.names),
         list(policies.decisions.values()),
     ]  # fmt: skip
-    staged = path.with_name(f"{path.name}.{os.getpid()}")
     data = json.dumps(body, separators=(",", ":")).encode()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        staged.write_bytes(hashlib.sha256(data).digest() + data)
-        staged.replace(path)
-    except OSError:
-        staged.unlink(missing_ok=True)  # a read-only cache is no reason to fail
+    return hashlib.sha256(data).digest() + data
 
 
 def _thaw(path: Path) -> PolicySet | None:

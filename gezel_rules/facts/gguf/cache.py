@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.cache import keep
 from gezel_rules.facts.gguf.records import Array, Header, Tensor
 
 _FORMAT = "header-1"  # raise the number whenever the records change
@@ -34,12 +35,9 @@ def store(directory: str | os.PathLike[str], status: os.stat_result, header: Hea
     entry = _entry(directory, status)
     payload = json.dumps(_to_json(header), separators=(",", ":")).encode()
     with suppress(OSError):
-        entry.parent.mkdir(parents=True, exist_ok=True)
         for old in entry.parent.glob(f"{_inode(status)}-*.json"):
             old.unlink(missing_ok=True)
-        fresh = entry.with_suffix(f".{os.getpid()}.new")
-        fresh.write_bytes(b"%08x\n%s" % (crc32(payload), payload))
-        fresh.replace(entry)
+    keep(entry, b"%08x\n%s" % (crc32(payload), payload))
 
 
 def _inode(status: os.stat_result) -> str:

@@ -1,0 +1,19 @@
+"""Files in a cache directory: written whole or not at all. What cannot be kept is made again, so nothing is raised."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def keep(path: Path, data: bytes) -> None:
+    """Replace a cache file by an atomic rename, its directory made when missing; a full disk keeps nothing."""
+    staged = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        staged.write_bytes(data)
+        staged.replace(path)
+    except OSError:
+        with suppress(OSError):
+            staged.unlink()
