@@ -1,4 +1,4 @@
-"""The memory of one launch, pool by pool. Geometry is computed once; an estimate from it costs well below a millisecond
+"""The memory of one launch, pool by pool. Geometry is computed once; an estimate costs a millisecond or two
 of arithmetic, so that a planner can ask for hundreds."""
 
 from __future__ import annotations

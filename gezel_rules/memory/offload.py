@@ -83,14 +83,11 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise BadInput(f"--override-tensor: {text!r} is not a regular expression ({fault})") from None
 
 
-_NUMBER = re.compile(r"(\d+)(?:\[.*\])?$")
-
-
 def _device(buffer: str, launch: Launch) -> int:
     """The device a buffer name means: CPU and its host buffers are the host, NAME<n> the n-th device."""
     if buffer.upper().startswith("CPU") or buffer.endswith("_Host"):
         return HOST
-    number = _NUMBER.search(buffer)
+    number = re.search(r"(\d+)(?:\[.*\])?$", buffer)
     if number is None or int(number[1]) >= launch.devices:
         raise BadInput(f"--override-tensor: there is no buffer {buffer!r} among {launch.devices} devices")
     return int(number[1])

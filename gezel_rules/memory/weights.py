@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,9 +12,6 @@ if TYPE_CHECKING:
 INPUT, OUTPUT = -1, -2
 """Places beside the layers: the input side always stays on the host; the output side counts as one more layer."""
 
-_BLOCK = re.compile(r"blk\.(\d+)\.")
-_EXPERTS = re.compile(r"\.ffn_(?:up|down|gate|gate_up)_(?:ch|)exps")
-_FFN = re.compile(r"\.ffn_(?:up|down|gate|gate_up)\.")
 ALIGNMENT = 32  # bytes; ggml pads every tensor of a buffer
 
 
@@ -61,28 +57,35 @@ def _tied(header: HeaderInfo) -> TensorInfo | None:
 
 def _weight(tensor: TensorInfo, tables: Tables) -> Weight:
     name = tensor.name
-    block = _BLOCK.match(name)
-    experts = _EXPERTS.search(name) is not None
-    row = _row(name, tables["tensors"])
-    place = int(block[1]) if block else {"input": INPUT, "first": 0}.get(row.get("place", ""), OUTPUT)
-    looked_up = row.get("lookup", False)
+    block, stem = _parted(name)
+    bare = stem.rsplit(".", 1)[0]
+    experts = bare in EXPERTS
+    row = tables["tensors"].get(bare, {})
     limit = int(tables["engine_defaults"]["memory"]["lazy_read_above_bytes"])
     return Weight(
         name=name,
         bytes=-(-tensor.nbytes // ALIGNMENT) * ALIGNMENT,
-        place=place,
-        repack=not looked_up and _repacks(tensor, 3 if experts else 2, tables),
+        place={"input": INPUT, "first": 0}.get(row.get("place", ""), OUTPUT) if block is None else block,
+        repack=not row.get("lookup", False) and _repacks(tensor, 3 if experts else 2, tables),
         experts=experts,
-        ffn=_FFN.search(name) is not None,
+        ffn=bare in DENSE,
         lazy=bool(row.get("lazy")) and tensor.nbytes > limit,
         dims=tensor.dims,
     )
 
 
-def _row(name: str, table: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The table's row for a tensor: by its name without layer and suffix."""
-    stem = _BLOCK.sub("", name)
-    return table.get(stem.rsplit(".", 1)[0], {})
+EXPERTS = frozenset(f"ffn_{part}_{kind}exps" for part in ("up", "down", "gate", "gate_up") for kind in ("", "ch"))
+"""What --cpu-moe keeps on the CPU (``llm_ffn_exps_cpu_override``)."""
+DENSE = frozenset({"ffn_up", "ffn_down", "ffn_gate", "ffn_gate_up"})
+
+
+def _parted(name: str) -> tuple[int | None, str]:
+    """``blk.7.attn_q.weight`` → 7 and ``attn_q.weight``; names outside the layers have no number."""
+    if name.startswith("blk."):
+        number, _, stem = name[4:].partition(".")
+        if number.isdecimal() and len(number) < 5 and stem:
+            return int(number), stem
+    return None, name
 
 
 def _repacks(tensor: TensorInfo, rank: int, tables: Tables) -> bool:
