@@ -33,7 +33,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
             return 0
         return _serve(read_argv(argv, table), table, environ)
     except BadInput as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(error, file=sys.stderr)
         return 1
 
 
@@ -83,7 +83,7 @@ def _serve(settings: list[Setting], table: Table, environ: Mapping[str, str]) ->
     for setting in _merge([*table.defaults, Setting("api_keys", keys, adds=True), *settings]):
         _apply(params, setting, xllamacpp)
     if not params.model.path:
-        raise BadInput("no model given: the embedded engine is no router")
+        raise BadInput("error: no model given: the embedded engine is no router")
     try:
         server = xllamacpp.Server(params)
     except RuntimeError:
@@ -113,9 +113,9 @@ def _apply(params: Any, setting: Setting, wheel: Any) -> None:
             owner = getattr(owner, name)
         setattr(owner, last, _value(setting.value, getattr(owner, last), params, wheel))
     except AttributeError:
-        raise BadInput(f"invalid argument: this {WHEEL} has no parameter {setting.parameter}") from None
+        raise BadInput(f"error: invalid argument: {setting.by}: this {WHEEL} has no {setting.parameter}") from None
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise BadInput(f"invalid argument: {setting.parameter}: {error}") from None
+        raise BadInput(f'error while handling argument "{setting.by}": {error}') from None
 
 
 def _value(value: Any, now: Any, params: Any, wheel: Any) -> Any:

@@ -47,11 +47,13 @@ class Adapter(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """One parameter to set: dotted name and value; ``adds`` says that repeated settings accumulate."""
+    """One parameter to set: dotted name and value; ``adds`` says that repeated settings accumulate; ``by`` is the
+    flag as it was written."""
 
     parameter: str
     value: Any
     adds: bool = False
+    by: str = ""
 
 
 class Table(NamedTuple):
@@ -83,31 +85,32 @@ def _flag(name: str, row: Mapping[str, str]) -> Flag:
 
 
 def read_argv(argv: Sequence[str], table: Table) -> list[Setting]:
-    """The parameters an argv sets, in order. Raises BadInput naming the first flag that cannot be honoured."""
+    """The parameters an argv sets, in order. Raises BadInput in llama-server's own words, so that one
+    log policy reads both, naming the first flag that cannot be honoured."""
     settings: list[Setting] = []
     tokens = iter(argv)
     for token in tokens:
         flag = table.flags.get(token)
         if flag is None:
-            raise BadInput(f"invalid argument: {token}: the embedded engine cannot honour {token}")
+            raise BadInput(f"error: invalid argument: {token}: the embedded engine cannot honour {token}")
         settings += _settings(flag, token, tokens, table)
     return settings
 
 
 def _settings(flag: Flag, token: str, tokens: Iterator[str], table: Table) -> list[Setting]:
     if flag.takes in ("on", "off"):
-        return [Setting(name, flag.takes == "on") for name in flag.sets]
+        return [Setting(name, flag.takes == "on", by=token) for name in flag.sets]
     if flag.takes == "all experts":
-        return [Setting(name, _tensor_rule(table, flag.takes), adds=True) for name in flag.sets]
+        return [Setting(name, _tensor_rule(table, flag.takes), adds=True, by=token) for name in flag.sets]
     text = next(tokens, None)
     if text is None:
-        raise BadInput(f"invalid argument: {token} needs a value")
+        raise BadInput(f'error while handling argument "{token}": expected value for argument')
     try:
         value, adds = _read_value(flag, text, table)
     except (ValueError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise BadInput(f"invalid argument: {token} {text}: {why}") from None
-    return [Setting(name, value, adds) for name in flag.sets]
+        raise BadInput(f'error while handling argument "{token}": {text}: {why}') from None
+    return [Setting(name, value, adds, token) for name in flag.sets]
 
 
 def _read_value(flag: Flag, text: str, table: Table) -> tuple[Any, bool]:
@@ -144,13 +147,6 @@ def _layers(text: str) -> int:
     return words[text] if text in words else int(text)
 
 
-def _existing(text: str) -> str:
-    if Path(text).is_dir():
-        raise ValueError("is a directory")
-    with Path(text).open("rb"):
-        return text
-
-
 def _directory(text: str) -> str:
     if not Path(text).is_dir():
         raise ValueError("not a directory")
@@ -175,7 +171,7 @@ def _keys(text: str) -> list[str]:
 
 def _scaled_adapters(text: str) -> list[Adapter]:
     pairs = (part.rpartition(":") for part in text.split(","))
-    return [Adapter(_existing(path), float(scale)) for path, _, scale in pairs]
+    return [Adapter(path, float(scale)) for path, _, scale in pairs]
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
@@ -183,13 +179,13 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "decimal": float,
     "text": str,
     "texts": lambda text: [part for part in text.split(",") if part],
-    "path": _existing,
+    "path": str,
     "directory": _directory,
     "layers": _layers,
     "margins": _margins,
     "proportions": lambda text: [float(part) for part in text.replace("/", ",").split(",")],
     "tensor rules": lambda text: text.split(","),
-    "adapters": lambda text: [Adapter(_existing(part), 1.0) for part in text.split(",")],
+    "adapters": lambda text: [Adapter(part, 1.0) for part in text.split(",")],
     "scaled adapters": _scaled_adapters,
     "template arguments": _template_arguments,
     "keys file": _keys,

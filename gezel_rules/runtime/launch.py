@@ -52,6 +52,8 @@ class Verdict(Protocol):
     def failure(self) -> str | None: ...
     @property
     def advice(self) -> str | None: ...
+    @property
+    def line(self) -> str | None: ...
 
 
 class Guide(NamedTuple):
@@ -177,13 +179,13 @@ def exit_words(exit_status: int) -> str:
 
 
 def failure_message(how: str, verdict: Verdict | None, incident_file: Path) -> str:
-    """One line: what happened, its class, what to do, and where the log's end is kept."""
-    words = [f"the engine {how}"]
+    """One line: what happened, its class and the engine's own words, what to do, and where the log's end is kept."""
+    words = f"the engine {how}"
     if verdict is not None and verdict.failure:
-        words.append(f"{verdict.failure}{f' ({verdict.detail})' if verdict.detail else ''}")
-    if verdict is not None and verdict.advice:
-        words.append(" ".join(verdict.advice.split()))
-    return f"{': '.join(words[:2])}{'; ' + words[2] if len(words) > 2 else ''} [{incident_file}]"
+        said = " ".join((verdict.line or "").split())[:200]
+        words += f": {verdict.failure}" + (f" ({said})" if said else "")
+        words += f": {' '.join(verdict.advice.split())}" if verdict.advice else ""
+    return f"{words} [{incident_file}]"
 
 
 def incident(

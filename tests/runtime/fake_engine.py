@@ -2,7 +2,8 @@
 
 Faults: ``slow=S`` loads for S seconds, ``crash=N`` exits with N while loading, ``oom`` prints a CUDA out-of-memory and
 exits 1, ``deaf`` ignores SIGTERM, ``child`` starts a deaf child, ``dies=N`` answers N pieces and aborts, ``silent``
-never listens, ``endless`` answers without end, ``stranger`` takes no key, ``refuses`` answers requests with an error, ``blabs`` prints its key.
+never listens, ``endless`` answers without end, ``stranger`` takes any key, ``refuses`` answers requests with an error,
+``blabs`` prints its key.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Handler(BaseHTTPRequestHandler):
         for number, word in enumerate(said):
             if FAULTS.get("dies") == str(number):
                 os.abort()
-            self.wfile.write(f'data: {json.dumps({"choices": [{"text": word + " "}]})}\n\n'.encode())
+            self.wfile.write(f"data: {json.dumps({'choices': [{'text': word + ' '}]})}\n\n".encode())
             self.wfile.flush()
         self.wfile.write(b"data: [DONE]\n\n")
 
@@ -81,7 +82,10 @@ def main() -> None:
     if "blabs" in FAULTS:
         say(f"api key: {KEY}")
     if "oom" in FAULTS:
-        say("ggml_backend_cuda_buffer_type_alloc_buffer: allocating 9000.00 MiB on device 0: cudaMalloc failed: out of memory")
+        say(
+            "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 9000.00 MiB on device 0:"
+            " cudaMalloc failed: out of memory"
+        )
         say("llama_model_load: error loading model: unable to allocate CUDA0 buffer")
         sys.exit(1)
     if "silent" in FAULTS:

@@ -60,11 +60,14 @@ def command(name: str, surroundings: dict[str, str], *args: str) -> subprocess.C
     code = (
         "import argparse, sys; from gezel_rules.errors import GezelError\n"
         f"from gezel_rules.cli import {name} as command\n"
-        "parser = argparse.ArgumentParser(); command.add_arguments(parser); parser.add_argument('--json', action='store_true')\n"
+        "parser = argparse.ArgumentParser(); command.add_arguments(parser)\n"
+        "parser.add_argument('--json', action='store_true')\n"
         "try: sys.exit(command.run(parser.parse_args()))\n"
         "except GezelError as error: print(error, file=sys.stderr); sys.exit(error.exit_status)\n"
     )
-    return subprocess.run([sys.executable, "-c", code, *args], env=surroundings, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-c", code, *args], env=surroundings, capture_output=True, text=True, timeout=60
+    )
 
 
 def finish(child, seconds: float = 60):
@@ -90,7 +93,11 @@ def test_the_prompt_may_come_through_a_pipe(drive, program):
 
 
 def test_an_empty_pipe_is_no_prompt(drive, program):
-    assert finish(drive("run", program(), "model")) == (2, "", "gezel-rules: no prompt: give one as an argument or on stdin\n")
+    assert finish(drive("run", program(), "model")) == (
+        2,
+        "",
+        "gezel-rules: no prompt: give one as an argument or on stdin\n",
+    )
 
 
 def test_a_talk_on_a_terminal(drive, program):
@@ -193,7 +200,9 @@ def test_serve_tells_people_where_and_how(drive, program):
     url = child.stdout.readline()
     assert url.startswith("http://127.0.0.1:")
     key_line = child.stderr.readline()
-    assert "key in " in key_line and f"{url.strip()}/v1/models" in key_line and "-key" not in key_line.replace(".key", "")
+    assert (
+        "key in " in key_line and f"{url.strip()}/v1/models" in key_line and "-key" not in key_line.replace(".key", "")
+    )
     child.terminate()
     assert finish(child)[0] == 0
 

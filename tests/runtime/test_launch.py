@@ -126,8 +126,9 @@ def test_other_failures_are_not_degraded(fake, go):
     def again(step):
         pytest.fail(f"{step} does not help here")
 
-    with pytest.raises(EngineFailed, match="exited with status 9"), go(
-        Order(fake("crash=9"), PORT, {}, "m"), again, {"degradation"}
+    with (
+        pytest.raises(EngineFailed, match="exited with status 9"),
+        go(Order(fake("crash=9"), PORT, {}, "m"), again, {"degradation"}),
     ):
         pytest.fail("it cannot be ready")
 
@@ -165,6 +166,8 @@ def test_the_next_start_ends_what_was_left_behind(fake, go, state, environ, rule
     assert re.search(r"ended an engine left behind: m, pid \d+", go.said[0])
 
 
-@pytest.mark.parametrize(("status", "words"), [(1, "exited with status 1"), (-9, "was ended by SIGKILL"), (-99, "was ended by signal 99")])
+@pytest.mark.parametrize(
+    ("status", "words"), [(1, "exited with status 1"), (-9, "was ended by SIGKILL"), (-99, "was ended by signal 99")]
+)
 def test_exit_statuses_in_words(status, words):
     assert exit_words(status) == words

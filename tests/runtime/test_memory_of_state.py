@@ -19,7 +19,9 @@ from gezel_rules.runtime.state_files import read_json, write_json
 @pytest.fixture
 def stranger():
     """A living process that is not ours to lose."""
-    child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, start_new_session=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, start_new_session=True
+    )
     yield child
     child.kill()
     child.wait()
@@ -70,7 +72,9 @@ def test_broken_leases_count_for_nothing(state, text):
     assert leases.held(state) == {}
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner), max_leaves=8))
+@given(
+    st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner), max_leaves=8)
+)
 def test_any_json_is_a_harmless_lease(tmp_path_factory, data):
     state = tmp_path_factory.mktemp("state")
     (state / "leases").mkdir()
@@ -85,7 +89,7 @@ def test_no_state_directory_is_no_lease(state):
 def test_journal_records_are_kept_apart_and_hold_no_secret(state):
     first = journal.append(state, {"plan": {"argv": ["-m", "x"]}, "note": 'key "s3cret\\"'}, ['s3cret\\"'])
     second = journal.append(state, {"plan": 2})
-    journal.amend(first, ["s3cret\\\""], outcome={"ready": True, "said": 's3cret\\"'})
+    journal.amend(first, ['s3cret\\"'], outcome={"ready": True, "said": 's3cret\\"'})
     both = {path.name: record for path, record in journal.records(state)}
     assert list(both) == sorted([first.name, second.name])
     assert both[first.name] == {
@@ -182,7 +186,13 @@ def test_a_broken_memory_of_broken_drafters_is_no_memory(state):
 
 @pytest.mark.parametrize(
     ("argv", "value"),
-    [(["--port", "1"], "1"), (["--port=2"], "2"), (["--port", "1", "--port", "3"], "3"), (["--port"], None), ([], None)],
+    [
+        (["--port", "1"], "1"),
+        (["--port=2"], "2"),
+        (["--port", "1", "--port", "3"], "3"),
+        (["--port"], None),
+        ([], None),
+    ],
 )
 def test_arguments(argv, value):
     assert argument(argv, "--port") == value

@@ -109,7 +109,7 @@ def test_nobody_there():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = Address(*probe.getsockname())
-    with pytest.raises(EngineFailed, match="broke off: .*refused"):
+    with pytest.raises(EngineFailed, match=r"broke off: .*refused"):
         ask(address)
     assert status(address, "/health", None, 1) is None
 
@@ -118,8 +118,13 @@ def test_health(server):
     assert status(server(b"HTTP/1.1 503 Wait\r\nContent-Length: 0\r\n\r\n"), "/health", None, 5) == 503
 
 
-@given(st.lists(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda x: st.lists(x) | st.dictionaries(
-    st.sampled_from(["choices", "delta", "text", "content", "error", "message"]), x), max_leaves=6), max_size=4))  # fmt: skip
+WORDS = st.sampled_from(["choices", "delta", "text", "content", "error", "message"])
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(max_size=5), lambda x: st.lists(x) | st.dictionaries(WORDS, x), max_leaves=6
+)
+
+
+@given(st.lists(JSON, max_size=4))
 def test_no_event_breaks_the_client(events):
     from gezel_rules.runtime.openai import _pieces
 

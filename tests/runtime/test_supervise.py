@@ -81,9 +81,7 @@ def test_a_taken_port_is_refused_before_anything_starts(fake, environ, state, ru
         other.listen()
         port = str(other.getsockname()[1])
         with pytest.raises(BadInput, match=f"cannot listen on 127.0.0.1 port {port}: address already in use"):
-            supervise.start(
-                fake(), ("--port", port), {}, environ=environ, state_dir=state, rules=rules, label="x"
-            )
+            supervise.start(fake(), ("--port", port), {}, environ=environ, state_dir=state, rules=rules, label="x")
     assert not state.exists()
 
 
@@ -225,7 +223,7 @@ def test_a_full_disk_does_not_block_the_engine(tmp_path):
     child = subprocess.Popen([sys.executable, "-c", "print('x' * 100000)\nprint('end')"], stdout=subprocess.PIPE)
     log._open()
     log._file.close()
-    log._file = Path("/dev/full").open("wb", buffering=0)
+    log._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the log closes it
     log._open = lambda: None
     log.read_from(child.stdout)
     assert child.wait(20) == 0
