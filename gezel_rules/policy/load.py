@@ -77,7 +77,8 @@ def policy_paths(directory: Path) -> list[Path]:
 
 def shown_name(path: Path, directory: Path) -> str:
     """How people know the file: ``policies/kv/kv.yaml``, wherever the set is installed."""
-    return f"{directory.name}/{path.relative_to(directory).as_posix()}"
+    name = directory.name or directory.absolute().name
+    return f"{name}/{path.relative_to(directory).as_posix()}"
 
 
 def load_drafts(paths: Iterable[Path], directory: Path) -> Drafts:
@@ -254,7 +255,19 @@ def _expression(node: Node | None) -> str | None:
 
 def _read_evidence(node: Node, problems: list[Problem]) -> dict[str, Any]:
     got = fields(node, "evidence", problems, _EVIDENCE, _EVIDENCE_MORE)
+    for key in ("measured", "expires"):
+        if key in got and not _is_date(got[key].value):
+            problems.append(got[key].problem(f"'{key}' must be a date, such as 2027-08-29"))
     return {key: child.value for key, child in got.items()}
+
+
+def _is_date(text: str) -> bool:
+    from datetime import date
+
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _template(node: Node | None, problems: list[Problem]) -> tuple[Part, ...]:

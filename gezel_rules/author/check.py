@@ -1,0 +1,123 @@
+"""A policy directory looked at as a whole: every problem of every file, and what is merely out of date."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gezel_rules.errors import BadInput, Problem
+from gezel_rules.lang.types import Function, Type
+from gezel_rules.policy.check import check_drafts
+from gezel_rules.policy.load import Drafts, load_drafts, policy_paths
+from gezel_rules.policy.model import Decision
+from gezel_rules.source import Node, load_yaml
+
+Reader = Callable[[Path], object]
+"""Reads policies of another kind in the same directory; raises BadInput."""
+
+
+class Report(NamedTuple):
+    """What a check found, in file order. ``problems`` keep the set from loading; ``warnings`` do not, and are looked
+    for where there are no problems."""
+
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    files: int
+    decisions: int
+    tables: int
+
+
+class Library(NamedTuple):
+    """All policies of a directory, as written (``drafts``) and as checked (``decisions``, in dependency order)."""
+
+    drafts: Drafts
+    decisions: Mapping[str, Decision]
+
+
+def read_library(directory: Path, facts: Mapping[str, Type], functions: Mapping[str, Function]) -> Library:
+    """Read and check a directory; problems stay in ``drafts.problems``. Raises BadInput when it holds no policies."""
+    drafts = load_drafts(policy_paths(directory), directory)
+    return Library(drafts, check_drafts(drafts, facts, functions))
+
+
+def check_directory(
+    directory: Path,
+    facts: Mapping[str, Type],
+    functions: Mapping[str, Function],
+    schema: Path,
+    readers: Mapping[str, Reader],
+    today: date,
+) -> Report:
+    """Check everything. ``schema`` is the JSON Schema for editors, held against the loader as a second opinion;
+    ``readers`` read policies of other kinds: subdirectory → reader. Raises BadInput when there is nothing to check."""
+    library = read_library(directory, facts, functions)
+    problems = list(library.drafts.problems)
+    others = [_read_others(directory, area, read) for area, read in readers.items() if (directory / area).is_dir()]
+    for _, found in others:
+        problems += found
+    problems += _second_opinion(directory, schema, {p.span.file for p in problems if p.span})
+    return Report(
+        tuple(sorted(dict.fromkeys(problems), key=_in_file_order)),
+        () if problems else tuple(sorted(stale(library.drafts, today), key=_in_file_order)),
+        len(policy_paths(directory)) + sum(count for count, _ in others),
+        len(library.drafts.decisions),
+        len(library.drafts.tables),
+    )
+
+
+def _in_file_order(problem: Problem) -> tuple[str, int, int]:
+    return problem.span[:3] if problem.span else ("", 0, 0)
+
+
+def _read_others(directory: Path, area: str, read: Reader) -> tuple[int, list[Problem]]:
+    """How many files of that area count beside the policy files, and what is wrong with them."""
+    beside = {path.parent.name for path in policy_paths(directory)}
+    count = 0 if area in beside else len(list((directory / area).glob("*.yaml")))
+    try:
+        read(directory)
+    except BadInput as error:
+        return count, list(error.problems)
+    return count, []
+
+
+def _second_opinion(directory: Path, schema: Path, at_fault: set[str]) -> Iterator[Problem]:
+    """What the schema refuses in files the loader is content with: one of the two is wrong."""
+    from jsonschema import Draft202012Validator
+
+    from gezel_rules.policy.load import shown_name
+
+    validator = Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
+    for path in policy_paths(directory):
+        name = shown_name(path, directory)
+        if name not in at_fault:
+            root = load_yaml(path, name)
+            for error in validator.iter_errors(root.plain()):
+                yield _at(root, error.absolute_path).problem(f"{schema.name} refuses this: {error.message}", 1)
+
+
+def _at(root: Node, path: Any) -> Node:
+    for step in path:
+        root = root.value[step]
+    return root
+
+
+def stale(drafts: Drafts, today: date) -> Iterator[Problem]:
+    """Evidence that has expired: the rule still holds, but somebody should measure again."""
+    for name, draft in drafts.decisions.items():
+        for rule, node in _rule_nodes(draft.node):
+            expires = node.value.get("evidence") and node.value["evidence"].value.get("expires")
+            if expires and expires.value < today.isoformat():
+                said = f"evidence of rule '{rule}' in '{name}'" if rule else f"evidence of '{name}'"
+                yield expires.problem(f"{said} expired on {expires.value}: measure again")
+
+
+def _rule_nodes(decision: Node) -> Iterator[tuple[str, Node]]:
+    if "rules" not in decision.value:
+        yield "", decision
+        return
+    for node in decision.value["rules"].value:
+        if isinstance(node.value, dict):
+            yield node.value["id"].value if "id" in node.value else "", node

@@ -1,0 +1,147 @@
+"""What ``policy show`` prints: entries of the index as text, wrapped to a width."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from gezel_rules.author.show import Entry
+
+_HIT = {
+    "first": "the first rule that fires decides",
+    "unique": "at most one rule may fire",
+    "collect": "the values of all rules that fire",
+}
+
+
+def page(entry: Entry, width: int) -> Iterator[str]:
+    """The lines of one entry."""
+    return _PAGES[entry["kind"]](entry, width)
+
+
+def overview(files: list[Entry], width: int) -> Iterator[str]:
+    """The lines of the list of all policies."""
+    for number, file in enumerate(files):
+        if number:
+            yield ""
+        yield from _policy(file, width)
+
+
+def _wrapped(label: str, text: str, width: int, indent: int = 2, column: int = 0) -> Iterator[str]:
+    """``label`` in a column of its own, the text wrapped beside it."""
+    lead = " " * indent + label.ljust(column)
+    under = " " * (indent + column)
+    yield from textwrap.wrap(
+        text, max(width, 40), initial_indent=lead, subsequent_indent=under, break_long_words=False,
+        break_on_hyphens=False,
+    ) or [lead.rstrip()]  # fmt: skip
+
+
+def _policy(entry: Entry, width: int) -> Iterator[str]:
+    yield f"{entry['name']} {entry['version']}   {entry['file']}"
+    yield from _wrapped("", entry["summary"], width)
+    column = 2 + max((len(item["name"]) for item in (*entry["decisions"], *entry["tables"])), default=0)
+    for decision in entry["decisions"]:
+        said = f"{decision['flag']}: {decision['says']}" if "flag" in decision else decision["says"]
+        yield from _wrapped(decision["name"], said, width, 4, column)
+    for table in entry["tables"]:
+        yield from _wrapped(table["name"], f"table, {table['rows']} row{'s'[: table['rows'] != 1]}", width, 4, column)
+
+
+def _decision(entry: Entry, width: int) -> Iterator[str]:
+    yield f"{entry['name']}   {_place(entry)}"
+    if entry["says"]:
+        yield from _wrapped("", entry["says"], width)
+    yield from _wrapped("", _how(entry), width)
+    for rule in entry["rules"]:
+        yield ""
+        yield from _rule(rule, entry["hit"] == "search", width)
+    yield ""
+    kinds = {"fact": "facts", "decision": "decisions", "table": "tables"}
+    for kind, label in kinds.items():
+        names = [name for name, of in entry["reads"].items() if of == kind]
+        if names:
+            yield from _wrapped(f"reads {label}", ", ".join(names), width, 2, 17)
+    yield from _read_by(entry, width)
+
+
+def _how(entry: Entry) -> str:
+    """How its rules are combined, and what becomes of the value."""
+    if entry["hit"] == "search":
+        how = f"the first of {entry['over']} that a rule accepts before another rejects it"
+    else:
+        how = _HIT[entry["hit"]] if len(entry["rules"]) > 1 else "one rule"
+    unit = f"; in {entry['unit']}" if entry["unit"] else ""
+    flag = f"; becomes {entry['flag']}" if entry["flag"] and entry["flag"] != "*" else ""
+    return how + unit + flag
+
+
+def _rule(rule: Mapping[str, Any], searching: bool, width: int) -> Iterator[str]:
+    level = f" · speaks for {rule['level']}" if rule["level"] else ""
+    yield f"  {rule['id']}   line {rule['source']['line']}{level}"
+    outcome = rule["then"] if searching else _outcome(rule["then"])
+    yield from _wrapped("when", rule["when"] or "always", width, 4, 9)
+    yield from _wrapped("then", outcome, width, 4, 9)
+    if rule["because"]:
+        yield from _wrapped("because", rule["because"], width, 4, 9)
+    if rule["evidence"]:
+        yield from _wrapped("evidence", _evidence(rule["evidence"]), width, 4, 9)
+
+
+def _outcome(then: str) -> str:
+    return {"None": "none", "True": "true", "False": "false"}.get(then, then)
+
+
+def _evidence(evidence: Mapping[str, Any]) -> str:
+    dates = [f"{key} {evidence[key]}" for key in ("measured", "where", "expires") if key in evidence]
+    return " · ".join([" ".join(str(evidence["note"]).split()), *dates])
+
+
+def _place(entry: Entry) -> str:
+    source = entry["source"]
+    return f"{source['file']}:{source['line']} · {entry['policy']} {entry['version']}"
+
+
+def _read_by(entry: Entry, width: int) -> Iterator[str]:
+    yield from _wrapped("read by", ", ".join(entry["read_by"]) or "no decision", width, 2, 17)
+
+
+def _table(entry: Entry, width: int) -> Iterator[str]:
+    yield f"{entry['name']}   {_place(entry)}"
+    rows = entry["rows"]
+    column = 2 + max((len(key) for key in rows), default=0) if isinstance(rows, dict) else 0
+    for key, row in rows.items() if isinstance(rows, dict) else [("", row) for row in rows]:
+        yield from _wrapped(key, _cells(row), width, 4, column)
+    yield ""
+    yield from _read_by(entry, width)
+
+
+def _cells(row: object) -> str:
+    if isinstance(row, dict):
+        return " · ".join(f"{column} {_cells(value)}" for column, value in row.items()) or "-"
+    if isinstance(row, list):
+        return ", ".join(map(_cells, row)) or "-"
+    if row is None or isinstance(row, bool):
+        return {None: "none", True: "yes", False: "no"}[row]
+    return str(row)
+
+
+def _fact(entry: Entry, width: int) -> Iterator[str]:
+    yield f"{entry['name']}   fact, {entry['type']}"
+    yield from _wrapped("", entry["says"], width)
+    yield ""
+    yield from _wrapped("from", entry["source"], width, 2, 17)
+    if entry["values"]:
+        yield from _wrapped("values", f"the rows of {entry['values']}", width, 2, 17)
+    if entry["unknown"]:
+        yield from _wrapped("may be unknown", f"{entry['settle']} would tell", width, 2, 17)
+    yield from _read_by(entry, width)
+
+
+_PAGES: dict[str, Callable[[Entry, int], Iterator[str]]] = {
+    "policy": _policy,
+    "decision": _decision,
+    "table": _table,
+    "fact": _fact,
+}

@@ -1,0 +1,119 @@
+"""Policies as data for reading: a decision or table with its place, version, what it reads and who reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gezel_rules.author.check import Library
+from gezel_rules.errors import BadInput
+from gezel_rules.policy.load import Draft
+from gezel_rules.policy.model import CANDIDATE, Decision, Rule
+from gezel_rules.source import Node, did_you_mean
+
+Entry = dict[str, Any]
+
+
+class Index:
+    """Everything a name can mean in a library: a decision, a flag in any spelling, a table, a policy file, a fact.
+
+    ``facts`` are the vocabulary's entries as data, by name.
+    """
+
+    def __init__(self, library: Library, facts: Mapping[str, Entry]) -> None:
+        self.drafts, self.decisions, self.facts = library.drafts, library.decisions, facts
+        self._flags = {
+            draft.decision.flag: name for name, draft in self.drafts.decisions.items() if draft.decision.flag
+        }
+
+    def overview(self) -> list[Entry]:
+        """Every policy file with its decisions and tables, each with what it says."""
+        return [self._file(file.policy) for file in self.drafts.files]
+
+    def find(self, name: str) -> Entry:
+        """What a name means. Raises BadInput for one that means nothing."""
+        wanted = self._flags.get(self._spelled_out(name), name)
+        if wanted in self.decisions:
+            return self._decision(self.drafts.decisions[wanted])
+        if wanted in self.drafts.tables:
+            return self._table(wanted)
+        if wanted in self.facts:
+            return {"kind": "fact", **self.facts[wanted], "read_by": self.readers(wanted)}
+        if any(file.policy == wanted for file in self.drafts.files):
+            return self._file(wanted)
+        known = (
+            *self.decisions,
+            *self.drafts.tables,
+            *self._flags,
+            *self.facts,
+            *(f.policy for f in self.drafts.files),
+        )
+        raise BadInput(f"no decision, flag, table, policy or fact '{name}'{did_you_mean(name, known)}")
+
+    def _spelled_out(self, name: str) -> str:
+        """The spelling of a flag that a decision has, of all the spellings of one option."""
+        table = self.drafts.tables.get("option_spellings")
+        for option, others in table[0].items() if table else ():
+            alike = (option, *others)
+            if name in alike:
+                return next((spelling for spelling in alike if spelling in self._flags), name)
+        return name
+
+    def readers(self, name: str) -> list[str]:
+        """The decisions that read a name."""
+        return [other for other, decision in self.decisions.items() if name in decision.reads]
+
+    def _version(self, policy: str) -> str:
+        return next(file.version for file in self.drafts.files if file.policy == policy)
+
+    def _file(self, policy: str) -> Entry:
+        file = next(file for file in self.drafts.files if file.policy == policy)
+        decisions = [draft.decision for draft in self.drafts.decisions.values() if draft.decision.policy == policy]
+        tables = [name for name, (_, node) in self.drafts.tables.items() if node.text.name == file.file]
+        return {
+            "kind": "policy", "name": policy, "version": file.version, "file": file.file, "summary": file.summary,
+            "decisions": [{"name": d.name, "says": d.says, **({"flag": d.flag} if d.flag else {})} for d in decisions],
+            "tables": [{"name": name, "rows": len(self.drafts.tables[name][0])} for name in tables],
+        }  # fmt: skip
+
+    def _decision(self, draft: Draft) -> Entry:
+        decision = self.decisions[draft.decision.name]
+        return {
+            "kind": "decision", "name": decision.name, "says": decision.says, "policy": decision.policy,
+            "version": self._version(decision.policy), "source": {"file": decision.file, "line": decision.line},
+            "flag": decision.flag, "unit": decision.unit or None, "hit": decision.hit, "over": decision.over,
+            "rules": [_rule(rule, decision) for rule in decision.rules],
+            "reads": {name: self._kind(name) for name in decision.reads if name != CANDIDATE},
+            "read_by": self.readers(decision.name),
+        }  # fmt: skip
+
+    def _kind(self, name: str) -> str:
+        if name in self.decisions:
+            return "decision"
+        return "table" if name in self.drafts.tables else "fact"
+
+    def _table(self, name: str) -> Entry:
+        rows, node = self.drafts.tables[name]
+        file = next(file for file in self.drafts.files if file.file == node.text.name)
+        return {
+            "kind": "table", "name": name, "policy": file.policy, "version": file.version,
+            "source": {"file": file.file, "line": _line(node)}, "rows": rows, "read_by": self.readers(name),
+        }  # fmt: skip
+
+
+def _line(node: Node) -> int:
+    return (node.key or node).line
+
+
+def _rule(rule: Rule, decision: Decision) -> Entry:
+    """A rule as data; a place of its own where it is written out."""
+    because = "".join(part if isinstance(part, str) else "{" + part[0] + "}" for part in rule.because)
+    return {
+        "id": rule.id, "when": _one_line(rule.when), "then": _one_line(rule.then), "because": because or None,
+        "level": rule.level or None, "evidence": dict(rule.evidence) if rule.evidence else None,
+        "source": {"file": decision.file, "line": rule.line},
+    }  # fmt: skip
+
+
+def _one_line(text: str | None) -> str | None:
+    return " ".join(text.split()) if text is not None else None

@@ -1,0 +1,126 @@
+"""``gezel-rules policy check [DIR]`` and ``policy show [NAME]``: for those who maintain the rules.
+
+Exit status of ``check``: 0 when everything loads (stale evidence is a warning), 2 when something is broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from gezel_rules import places
+from gezel_rules.author.check import Report, check_directory, read_library
+from gezel_rules.cli.request import policies_of
+from gezel_rules.errors import BadInput, Problem
+from gezel_rules.facts.vocabulary import WORDS, Word, fact_types
+from gezel_rules.planner.functions import SIGNATURES
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's own arguments."""
+    parser.add_argument("action", metavar="ACTION", choices=("check", "show"), help="check or show")
+    parser.add_argument(
+        "what", metavar="DIR|NAME", nargs="?",
+        help="check: the directory; show: a decision, flag, table, policy or fact (default: all policies)",
+    )  # fmt: skip
+
+
+def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Namespace) -> argparse.Namespace:
+    """NAME may look like an option: what this command does not know as one is the name of a flag."""
+    args, rest = parser.parse_known_intermixed_args(argv, chosen)
+    if rest and (args.action != "show" or args.what is not None or len(rest) > 1):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    args.what = rest[0] if rest else args.what
+    return args
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check or show. Raises BadInput."""
+    return _check(args) if args.action == "check" else _show(args)
+
+
+def _check(args: argparse.Namespace, today: date | None = None) -> int:
+    report = check_directory(
+        _directory(Path(args.what) if args.what else policies_of(args)), fact_types(), SIGNATURES,
+        places.schemas_dir() / "policy.schema.json", {"logs": _read_logs}, today or date.today(),
+    )  # fmt: skip
+    if args.json:
+        print(json.dumps(_report_json(report), indent=2))
+    else:
+        _print_report(report)
+    return 2 if report.problems else 0
+
+
+def _directory(path: Path) -> Path:
+    """With a name of its own, also for ``.``: problems begin with it."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links and rename the directory
+
+
+def _read_logs(directory: Path) -> object:
+    from gezel_rules.runtime.watch_load import load_log_policy
+
+    return load_log_policy(directory)
+
+
+def _print_report(report: Report) -> None:
+    """Problems and warnings to stderr, each with its line and a caret; a clean bill of health to stdout."""
+    for problem in report.problems:
+        print(problem.with_caret(), file=sys.stderr)
+    for warning in report.warnings:
+        print(f"{warning.span}: warning: {warning.message}", file=sys.stderr)
+    checked = f"checked {report.files} files"
+    if report.problems:
+        print(f"{checked}: {_count(len(report.problems), 'problem')}", file=sys.stderr)
+        return
+    warned = f" ({_count(len(report.warnings), 'warning')})" if report.warnings else ""
+    print(f"{checked}, {report.decisions} decisions, {report.tables} tables: no problems{warned}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s'[: number != 1]}"
+
+
+def _report_json(report: Report) -> dict[str, Any]:
+    return {
+        "problems": [_problem_json(problem) for problem in report.problems],
+        "warnings": [_problem_json(problem) for problem in report.warnings],
+        "files": report.files,
+        "decisions": report.decisions,
+        "tables": report.tables,
+    }
+
+
+def _problem_json(problem: Problem) -> dict[str, Any]:
+    span = problem.span._asdict() if problem.span else {}
+    return {"message": problem.message, **span, "text": problem.line_text}
+
+
+def _show(args: argparse.Namespace) -> int:
+    from gezel_rules.author.page import overview, page
+    from gezel_rules.author.show import Index
+
+    library = read_library(_directory(policies_of(args)), fact_types(), SIGNATURES)
+    if library.drafts.problems:
+        raise BadInput(library.drafts.problems)
+    index = Index(library, {word.name: _fact(word) for word in WORDS})
+    entry = index.find(args.what) if args.what else index.overview()
+    if args.json:
+        print(json.dumps(entry, indent=2, ensure_ascii=False))
+    else:
+        width = min(shutil.get_terminal_size((110, 24)).columns, 110)
+        print("\n".join(page(entry, width) if isinstance(entry, dict) else overview(entry, width)))
+    return 0
+
+
+def _fact(word: Word) -> dict[str, Any]:
+    kind = str(fact_types()[word.name])
+    return {
+        "name": word.name, "type": f"{kind} in {word.unit}" if word.unit else kind, "says": word.says,
+        "source": word.source, "values": word.rows_of or None, "unknown": word.unknown, "settle": word.settle or None,
+    }  # fmt: skip
