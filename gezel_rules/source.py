@@ -6,7 +6,6 @@ tags, merge keys and duplicate keys are problems, so a file means what it shows.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from math import isfinite
@@ -84,6 +83,8 @@ class Node:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``"; did you mean 'kv.type'?"`` when something known is close, else nothing."""
+    import difflib  # needed only for a message
+
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.lang.types import Function, Type
 from gezel_rules.policy.check import check_drafts
-from gezel_rules.policy.load import Drafts, load_drafts, policy_paths
+from gezel_rules.policy.load import Drafts, load_drafts
 from gezel_rules.policy.model import Decision
+from gezel_rules.policy.seal import policy_paths
 from gezel_rules.source import Node, load_yaml
 
 Reader = Callable[[Path], object]

@@ -58,9 +58,9 @@ def request_of(args: argparse.Namespace) -> Request:
 
 
 def on_shelf(store: Path, model: str) -> Any:
-    """What the store holds of a model. The store's code is loaded only when there is a store."""
-    if not store.is_dir():
-        return None
+    """What the store holds of a model; the store's code is loaded only when there is something to read."""
+    if not store.is_dir() or ("/" not in model and not (store / model).is_dir()):
+        return None  # a catalog id's directory has its name
     from gezel_rules.store.shelf import find_installed
 
     return find_installed(store, model)

@@ -10,7 +10,6 @@ section of a site file, the settings for the whole machine. Of two site files th
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,6 +107,8 @@ def _mistaken(variable: str, variables: Mapping[str, str]) -> list[Problem]:
     if variable in NOT_SETTINGS:
         return []
     known = [ours.removeprefix(PREFIX) for ours in variables]
+    import difflib  # needed only for a message
+
     close = difflib.get_close_matches(variable.removeprefix(PREFIX), known, n=1, cutoff=_TYPO)
     said = f"{ENVIRONMENT} {printable(variable)}: no such setting; did you mean '{PREFIX}{close[0]}'?" if close else ""
     return [Problem(said)] if said else []

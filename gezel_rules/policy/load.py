@@ -60,21 +60,6 @@ class Drafts(NamedTuple):
     problems: list[Problem]
 
 
-def policy_paths(directory: Path) -> list[Path]:
-    """The policy files of a directory, in name order; tests beside them and log policies are read by others.
-
-    Raises BadInput when there is no such directory or nothing in it.
-    """
-    if not directory.is_dir():
-        raise BadInput(f"{directory}: no such policy directory")
-    found = sorted(
-        p for p in directory.glob("*/*.yaml") if not p.name.endswith("_test.yaml") and p.parent.name != "logs"
-    )
-    if not found:
-        raise BadInput(f"{directory}: no policy files (expected <area>/<name>.yaml)")
-    return found
-
-
 def shown_name(path: Path, directory: Path) -> str:
     """How people know the file: ``policies/kv/kv.yaml``, wherever the set is installed."""
     name = directory.name or directory.absolute().name

@@ -29,8 +29,6 @@ def load_policies(
 
     ``cache`` is a directory for compiled sets (``None``: do not cache).
     """
-    from gezel_rules.policy.load import policy_paths
-
     paths = policy_paths(directory)
     key = _key(paths, directory, facts, functions)
     kept = cache / f"policies-{key}.json" if cache else None
@@ -39,6 +37,21 @@ def load_policies(
         found = compile_policies(paths, directory, facts, functions)
         if kept:
             keep(kept, _frozen(found))
+    return found
+
+
+def policy_paths(directory: Path) -> list[Path]:
+    """The policy files of a directory, in name order; tests beside them and log policies are read by others.
+
+    Raises BadInput when there is no such directory or nothing in it.
+    """
+    if not directory.is_dir():
+        raise BadInput(f"{directory}: no such policy directory")
+    found = sorted(
+        p for p in directory.glob("*/*.yaml") if not p.name.endswith("_test.yaml") and p.parent.name != "logs"
+    )
+    if not found:
+        raise BadInput(f"{directory}: no policy files (expected <area>/<name>.yaml)")
     return found
 
 
