@@ -121,10 +121,12 @@ def _check_space(missing: Sequence[Known], bench: Bench) -> None:
     need = sum(max(0, (item.size or 0) - _arrived(item, bench)) for item in missing)
     free = shutil.disk_usage(bench.store).free
     if need and need + SPARE_BYTES > free:
-        short = need + SPARE_BYTES - free
+        from gezel_rules.engine.words import say_bytes
+
+        short = say_bytes(need + SPARE_BYTES - free)
         raise Refused(
-            f"{bench.store}: {need / 2**30:.1f} GiB to fetch, {free / 2**30:.1f} GiB free; "
-            f"make {short / 2**30:.1f} GiB room or choose another --store"
+            f"{bench.store}: {say_bytes(need)} to fetch, {say_bytes(free)} free; "
+            f"make {short} room or choose another --store"
         )
 
 

@@ -102,7 +102,8 @@ class Transfer:
             try:
                 self._attempt()
             except (AgainError, DroppedError) as trouble:
-                failures = 1 if self.part.offset - before >= WORTH_BYTES else failures + 1
+                failures = 0 if self.part.offset - before >= WORTH_BYTES else failures
+                failures += 1 if getattr(trouble, "made", True) else 2
                 self._wait(trouble, failures)
         return self._verified()
 
@@ -121,7 +122,7 @@ class Transfer:
 
     def _wait(self, trouble: Exception, failures: int) -> None:
         if failures >= ATTEMPTS:
-            raise TransferFailed(f"{self.remote.name}: {trouble} ({failures} tries)") from None
+            raise TransferFailed(f"{self.remote.name}: {trouble} (tried several times)") from None
         wait = getattr(trouble, "wait", 0.0)
         if wait > MAX_WAIT_SECONDS:
             raise TransferFailed(f"{self.remote.name}: {trouble}; asks to wait {wait:.0f} s") from None

@@ -37,7 +37,11 @@ class Answer(NamedTuple):
 
 
 class DroppedError(Exception):
-    """The connection failed; the words are safe to show. Worth another try."""
+    """The connection failed; the words are safe to show. Worth another try; fewer when it was never ``made``."""
+
+    def __init__(self, words: str, made: bool = True) -> None:
+        super().__init__(words)
+        self.made = made
 
 
 def shown(url: str) -> str:
@@ -94,7 +98,8 @@ class Web:
         try:
             return self._pool(url).request(method, url, headers=sent, redirect=False, preload_content=False)
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise DroppedError(f"{urlsplit(url).hostname}: {plain_reason(error)}") from None
+            made = isinstance(error, urllib3.exceptions.ProtocolError | urllib3.exceptions.ReadTimeoutError)
+            raise DroppedError(f"{urlsplit(url).hostname}: {plain_reason(error)}", made) from None
 
     def ask(
         self,

@@ -103,7 +103,7 @@ def test_no_ranges_and_no_digest_never_joins_two_files(server: Server, store: Pa
 def test_416_when_the_part_is_whole(server: Server, store: Path) -> None:
     """All bytes came, then the connection broke before anybody could tell: the server's 416 settles it."""
     server.files[PATH] = File(DATA, faults=[("length", 100)])
-    with pytest.raises(TransferFailed, match="tries"):
+    with pytest.raises(TransferFailed, match="tried several times"):
         server.files[PATH].faults = [("length", 100)] + [("status", 503)] * 5
         install(plan(server.url(PATH), size=None, sha256=None), store)
     model = install(plan(server.url(PATH), size=None, sha256=None), store)
@@ -212,7 +212,7 @@ def test_final_answers_are_not_asked_again(server: Server, store: Path, status: 
 
 def test_gives_up_after_a_few_tries(server: Server, store: Path) -> None:
     server.files[PATH] = File(DATA, faults=[("status", 503)] * 50)
-    with pytest.raises(TransferFailed, match=r"503 \(6 tries\)"):
+    with pytest.raises(TransferFailed, match="503 .tried several times"):
         install(plan(server.url(PATH)), store)
     assert len(server.gets()) == 6
 
