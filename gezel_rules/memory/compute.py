@@ -58,6 +58,16 @@ def compute_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) 
     return peaks(graph)
 
 
+def coarse_parts(geo: Geometry, context: Context, own: Owners) -> dict[int, int]:
+    """For a file whose layers lack tensors their graph needs: a dense block of the widest feed-forward, a mask per
+    cache and the logits, on every device. Within a factor of two for dense models; callers must say so."""
+    widest = max((x.ff for x in geo.layers), default=0)
+    rows = context.ubatch * FLOAT * (3 * widest + 5 * geo.embedding)
+    masks = HALF * context.ubatch * (context.ctx_seq + (window_cells(geo, context) if geo.window else 0))
+    scores = 0 if context.flash else FLOAT * context.ctx_seq * context.ubatch * max(x.heads for x in geo.layers)
+    return dict.fromkeys((*own.layers, own.output, HOST), rows + masks + scores + geo.vocab * context.slots * FLOAT)
+
+
 @lru_cache(maxsize=256)
 def draft_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) -> dict[int, int]:
     """The same for the second context of an MTP head: a token and the trunk's last state in, its own layers, logits."""

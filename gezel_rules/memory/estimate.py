@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gezel_rules.memory.compute import compute_parts, draft_parts
+from gezel_rules.memory.compute import coarse_parts, compute_parts, draft_parts
 from gezel_rules.memory.geometry import Geometry, geometry
 from gezel_rules.memory.kv_cache import Cache, caches, mtp_caches
 from gezel_rules.memory.launch import Context, Launch, Tables, mtp_context, settle
@@ -17,6 +17,7 @@ from gezel_rules.memory.refusals import refusals
 
 if TYPE_CHECKING:
     from gezel_rules.memory.header_info import HeaderInfo
+    from gezel_rules.memory.offload import Owners
     from gezel_rules.memory.weights import Weight
 
 
@@ -118,10 +119,9 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
     model = _sums((device, w.bytes) for w, device in placed)
     held = [place_layers(parts, launch, own) for parts in (*(c.parts for c in (*main, *drafting)), states)]
     stored = _sums(item for part in held for item in part.items())
-    compute = dict(compute_parts(geo, context, launch, own))
+    compute, extra, doubts = _compute(geo, context, second, launch, own)
     if launch.op_offload and launch.devices:
         compute[0] = compute.get(0, 0) + _largest_copied(placed)
-    extra = draft_parts(geo, second, launch, own) if second else {}
     return Estimate(
         arch=geo.arch,
         context=context,
@@ -135,9 +135,22 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
         pools=tuple(
             _pool(d, model, stored, compute.get(d, 0) + extra.get(d, 0)) for d in (*range(launch.devices), HOST)
         ),
-        unknown=geo.unknown,
+        unknown=(*geo.unknown, *doubts),
         refused=refusals(geo, context, launch),
     )
+
+
+def _compute(
+    geo: Geometry, context: Context, second: Context | None, launch: Launch, own: Owners
+) -> tuple[dict[int, int], dict[int, int], tuple[str, ...]]:
+    """Compute buffers of the main and the drafter's context by device, and what they rest on without proof."""
+    try:
+        extra = draft_parts(geo, second, launch, own) if second else {}
+        return dict(compute_parts(geo, context, launch, own)), extra, ()
+    except (KeyError, IndexError, ZeroDivisionError):  # a layer lacks a tensor that its graph needs
+        coarse = coarse_parts(geo, context, own)
+        doubt = "this file's layers are incomplete: its compute buffer is a coarse estimate"
+        return coarse, dict(coarse) if second else {}, (doubt,)
 
 
 def _caches_json(held: tuple[Cache, ...]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class Geometry(NamedTuple):
 def geometry(header: HeaderInfo, tables: Tables) -> Geometry:
     """The geometry of a header. :raises BadInput: when a key no model can do without is missing."""
     row: Mapping[str, Any] = tables["architectures"].get(header.arch, {})
-    get, blocks = header.get, rules.block_count(header, row)
+    blocks = rules.block_count(header, row)
     nextn = rules.nextn_layers(header, row, blocks)
     heads, kv_heads = rules.head_counts(header, blocks)
     head_k, head_v = rules.head_sizes(header, heads)
@@ -104,7 +104,7 @@ def geometry(header: HeaderInfo, tables: Tables) -> Geometry:
         state_r=r,
         state_s=s,
         experts=rules.number(header, "expert_count", 0),
-        experts_used=max(rules.per_layer(get("expert_used_count", 0), blocks)),
+        experts_used=rules.experts_used(header, blocks),
         nextn=nextn,
         per_layer=rules.number(header, "embedding_length_per_layer_input", 0),
         streams=int(row.get("streams", 1)),

@@ -64,6 +64,17 @@ def nextn_layers(header: HeaderInfo, row: Mapping[str, Any], blocks: int) -> int
     return nextn
 
 
+MOST_EXPERTS = 1024  # LLAMA_MAX_EXPERTS: the engine refuses more
+
+
+def experts_used(header: HeaderInfo, blocks: int) -> int:
+    """Experts per token, the most of any layer. :raises BadInput: for more than the engine loads."""
+    used = max(per_layer(header.get("expert_used_count", 0), blocks))
+    if used > MOST_EXPERTS:
+        raise BadInput(f"this GGUF claims {used} experts per token; the engine stops at {MOST_EXPERTS}")
+    return used
+
+
 def head_counts(header: HeaderInfo, blocks: int) -> tuple[list[int], list[int]]:
     """Query and KV heads per layer; KV heads default to the query heads. Looped layers repeat the file's."""
     count = header.get("attention.head_count", 0)
