@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from gezel_rules.errors import Problem
-from gezel_rules.lang.check import Checked, Scope, check, set_when
+from gezel_rules.lang.check import Checked, Scope, check, not_a_flag, set_when
 from gezel_rules.lang.parse import ExpressionError, dotted, parse, reads
 from gezel_rules.lang.types import ANY, TEXT, Function, Type, join, table_type, type_of
 from gezel_rules.policy.load import PLACEHOLDER, Draft, Drafts, Place
@@ -133,7 +133,7 @@ class _Checker:
         candidates = self._candidates() if decision.over else None
         outer, rules, results = self.scope, [], []
         for rule, place in zip(decision.rules, self.draft.places, strict=True):
-            checked, result = self._rule(rule, place, searching=candidates is not None)
+            checked, result = self._rule(rule, place, decision.hit == "search")
             rules.append(checked)
             results.append(result)
         self.scope = outer
@@ -172,7 +172,7 @@ class _Checker:
         if rule.when is not None and place.when is not None:
             tree, when = self._typed(rule.when, place.when, scope)
             if when.kind not in ("flag", "any") or (when.optional and when is not _FAILED):
-                self.problems.append(place.when.problem(f"'when' must be true or false, not {when}"))
+                self.problems.append(place.when.problem(not_a_flag(when, tree)))
             scope = scope.given(set_when(tree, True))
             if self.draft.decision.hit in ("first", "search"):
                 self.scope = self.scope.given(set_when(tree, False))

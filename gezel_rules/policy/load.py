@@ -81,6 +81,15 @@ def load_drafts(paths: Iterable[Path], directory: Path) -> Drafts:
     return drafts
 
 
+def load_log_policies(paths: Iterable[Path], directory: Path, drafts: Drafts) -> None:
+    """Add what log policies say to the set's identity; their rules have a grammar and a checker of their own."""
+    for path in paths:
+        root = load_yaml(path, shown_name(path, directory)).plain()
+        drafts.plain[path.relative_to(directory).as_posix()] = root
+        said = [str(root.get(key, "")) if isinstance(root, dict) else "" for key in ("policy", "version", "summary")]
+        drafts.files.append(PolicyFile(said[0], said[1], shown_name(path, directory), said[2]))
+
+
 def _read_file(root: Node, expected: str, drafts: Drafts) -> None:
     problems = drafts.problems
     got = fields(root, "a policy file", problems, {"policy": TEXT, "version": TEXT, "summary": TEXT}, SECTIONS)
@@ -146,13 +155,14 @@ def _read_decision(name: str, node: Node, file: PolicyFile, drafts: Drafts) -> N
         known = ", ".join(HIT_POLICIES)
         problems.append(got["hit"].problem(f"hit must be one of {known}{did_you_mean(hit, HIT_POLICIES)}"))
     if (hit == "search") != ("over" in got):
-        problems.append(node.problem("'over' goes with 'hit: search', and only there", 1))
+        key = got["over" if "over" in got else "hit"].key or node
+        problems.append(key.problem("'over' goes with 'hit: search', and only there"))
     if ("rules" in got) == ("then" in got):
         problems.append(node.problem(f"decision '{name}' needs either 'rules' or a single 'then'", 1))
         return
     rules, places = _read_rules(name, node, got, problems)
-    if not rules:
-        problems.append(node.problem(f"decision '{name}' has no rules", 1))
+    if "rules" in got and not got["rules"].value:
+        problems.append(got["rules"].problem(f"decision '{name}' has no rules"))
     if "flag" in got:
         stand_downs = _stand_downs(got["flag"])
         rules = [rule for rule, _ in stand_downs] + rules
@@ -225,7 +235,7 @@ def _read_rule(node: Node, got: Mapping[str, Node], problems: list[Problem]) -> 
     evidence = _read_evidence(got["evidence"], problems) if "evidence" in got else None
     because = got.get("because")
     rule = Rule(
-        got["id"].value, _expression(got.get("when")), _expression(got["then"]) or "None",
+        got["id"].value, _expression(got.get("when")), _expression(got["then"]) or "",
         _template(because, problems), level, evidence, (node.key or node).line,
     )  # fmt: skip
     return rule, Place(got.get("when"), got["then"], because)

@@ -19,7 +19,9 @@ from gezel_rules.errors import BadInput, Problem
 from gezel_rules.lang.types import Function, Type
 from gezel_rules.policy.model import Decision, PolicyFile, PolicySet, Rule
 
-CACHE_FORMAT = 2
+CACHE_FORMAT = 3
+LOGS = "logs"
+"""The area of log policies."""
 
 
 def load_policies(
@@ -30,7 +32,7 @@ def load_policies(
     ``cache`` is a directory for compiled sets (``None``: do not cache).
     """
     paths = policy_paths(directory)
-    key = _key(paths, directory, facts, functions)
+    key = _key([*paths, *log_policy_paths(directory)], directory, facts, functions)
     kept = cache / f"policies-{key}.json" if cache else None
     found = _thaw(kept) if kept else None
     if found is None:
@@ -41,18 +43,25 @@ def load_policies(
 
 
 def policy_paths(directory: Path) -> list[Path]:
-    """The policy files of a directory, in name order; tests beside them and log policies are read by others.
+    """The policy files of a directory, in name order, but for tests beside them and log policies.
 
     Raises BadInput when there is no such directory or nothing in it.
     """
     if not directory.is_dir():
         raise BadInput(f"{directory}: no such policy directory")
-    found = sorted(
-        p for p in directory.glob("*/*.yaml") if not p.name.endswith("_test.yaml") and p.parent.name != "logs"
-    )
+    found = [path for path in _yaml_files(directory) if path.parent.name != LOGS]
     if not found:
         raise BadInput(f"{directory}: no policy files (expected <area>/<name>.yaml)")
     return found
+
+
+def log_policy_paths(directory: Path) -> list[Path]:
+    """The log policies: rules over an engine's log, checked by the watch that reads it. They belong to the digest."""
+    return [path for path in _yaml_files(directory) if path.parent.name == LOGS]
+
+
+def _yaml_files(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.glob("*/*.yaml") if not path.name.endswith("_test.yaml"))
 
 
 def compile_policies(
@@ -60,9 +69,10 @@ def compile_policies(
 ) -> PolicySet:
     """Read, check and seal, without the cache. Raises BadInput with every problem of every file."""
     from gezel_rules.policy.check import check_drafts
-    from gezel_rules.policy.load import load_drafts
+    from gezel_rules.policy.load import load_drafts, load_log_policies
 
     drafts = load_drafts(paths, directory)
+    load_log_policies(log_policy_paths(directory), directory, drafts)
     decisions = check_drafts(drafts, facts, functions)
     if drafts.problems:
         raise BadInput(sorted(drafts.problems, key=_in_file_order))
