@@ -170,6 +170,8 @@ class _Builder:
     def _syntax_problem(self, error: Any) -> Problem:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         said = str(getattr(error, "problem", None) or error).splitlines()[0]
+        if getattr(error, "context", None) and getattr(error, "context_mark", None):
+            said += f", {error.context} (line {error.context_mark.line + 1})"
         if mark is None:
             return Problem(f"not valid YAML: {said}", Span(self.text.name, 1, 1))
         return self.text.problem(f"not valid YAML: {said}", mark.line + 1, mark.column + 1)

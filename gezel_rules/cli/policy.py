@@ -74,12 +74,12 @@ def _print_report(report: Report) -> None:
         print(problem.with_caret(), file=sys.stderr)
     for warning in report.warnings:
         print(f"{warning.span}: warning: {warning.message}", file=sys.stderr)
-    checked = f"checked {report.files} files"
+    checked = f"checked {_count(report.files, 'file')}"
     if report.problems:
         print(f"{checked}: {_count(len(report.problems), 'problem')}", file=sys.stderr)
         return
     warned = f" ({_count(len(report.warnings), 'warning')})" if report.warnings else ""
-    print(f"{checked}, {report.decisions} decisions, {report.tables} tables: no problems{warned}")
+    print(f"{checked}, {_count(report.decisions, 'decision')}, {_count(report.tables, 'table')}: no problems{warned}")
 
 
 def _count(number: int, what: str) -> str:

@@ -92,7 +92,14 @@ def _list(node: ast.List, scope: Scope) -> Type:
 def _require_flag(node: ast.expr, scope: Scope) -> None:
     given = _typed(node, scope)
     if given.kind not in ("flag", "any") or given.optional:
-        raise ExpressionError(f"must be true or false, not {given}", *place(node))
+        raise ExpressionError(not_a_flag(given, node), *place(node))
+
+
+def not_a_flag(given: Type, node: ast.expr) -> str:
+    """What is wrong with a condition of this type."""
+    if given.kind == "flag" and given.optional:
+        return f"may be none: write '{ast.unparse(node)} == true'"
+    return f"must be true or false, not {given}"
 
 
 def _boolop(node: ast.BoolOp, scope: Scope) -> Type:
@@ -111,7 +118,9 @@ def _unary(node: ast.UnaryOp, scope: Scope) -> Type:
 
 def _require_number(node: ast.expr, scope: Scope) -> Type:
     given = _typed(node, scope)
-    if not is_numeric(given) or given.optional:
+    if is_numeric(given) and given.optional:
+        raise ExpressionError(f"may be none here: '{ast.unparse(node)} is not none and …' makes sure", *place(node))
+    if not is_numeric(given):
         raise ExpressionError(f"must be a number, not {given}", *place(node))
     return given
 
@@ -215,10 +224,12 @@ def _subscript(node: ast.Subscript, scope: Scope) -> Type:
 def _attribute(node: ast.Attribute, scope: Scope) -> Type:
     record = _typed(node.value, scope)
     columns = record.fields
+    start, width = place(node)
+    column = (start + width - len(node.attr), len(node.attr))
     if record.kind != "record" or columns is None:
-        raise ExpressionError(f"'{node.attr}': {record} has no columns", *place(node))
+        raise ExpressionError(f"'{node.attr}': {record} has no columns", *column)
     if node.attr not in columns:
-        raise ExpressionError(f"no column '{node.attr}'{did_you_mean(node.attr, columns)}", *place(node))
+        raise ExpressionError(f"no column '{node.attr}'{did_you_mean(node.attr, columns)}", *column)
     return columns[node.attr]
 
 

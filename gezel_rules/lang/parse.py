@@ -169,7 +169,8 @@ class _Binder(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id not in self.known:
-            raise ExpressionError(f"unknown fact '{node.id}'{did_you_mean(node.id, self.known)}", *place(node))
+            hint = did_you_mean(node.id, self.known) or f"; a word needs quotes inside: \"'{node.id}'\""
+            raise ExpressionError(f"unknown fact '{node.id}'{hint}", *place(node))
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:

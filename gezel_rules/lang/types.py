@@ -26,7 +26,9 @@ class Type(NamedTuple):
         name = {"list": f"list of {self.item}", "flag": "true or false", "integer": "whole number"}.get(
             self.kind, self.kind
         )
-        if self.choices is not None and len(self.choices) <= 8:
+        if self.choices is not None and len(self.choices) == 1:
+            name = f"the text '{next(iter(self.choices))}'"
+        elif self.choices is not None and len(self.choices) <= 8:
             name = "one of " + ", ".join(sorted(self.choices))
         return f"{name} or none" if self.optional else name
 
