@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gezel_rules import places
+from gezel_rules.cache import keep
 from gezel_rules.errors import BadInput
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
 
     out = out or sys.stdout
     launch = launch_of(args)
-    found = estimate(read_header(args.file), launch, tables(args.policies or places.policies_dir()))
+    header = read_header(args.file, check_size=False, cache_dir=places.cache_dir() / "headers")
+    found = estimate(header, launch, tables(args.policies or places.policies_dir()))
     if args.json:
         import json
 
@@ -105,7 +107,7 @@ def tables(directory: Path) -> Tables:
         found: Tables = json.loads(kept.read_bytes())
     except (OSError, ValueError):
         found = _read_tables(path)
-        _keep(kept, json.dumps(found, separators=(",", ":")))
+        keep(kept, json.dumps(found, separators=(",", ":")).encode())
     return found
 
 
@@ -117,19 +119,6 @@ def _read_tables(path: Path) -> Tables:
     if not isinstance(rows, dict) or "architectures" not in rows:
         raise BadInput(f"{places.shown(path)}: has no table 'architectures'")
     return rows
-
-
-def _keep(path: Path, text: str) -> None:
-    """Written whole or not at all; a cache that cannot be written is no reason to fail."""
-    import os
-
-    staged = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        staged.write_text(text, encoding="utf-8")
-        staged.replace(path)
-    except OSError:
-        staged.unlink(missing_ok=True)
 
 
 def lines(name: str, found: Estimate) -> Iterator[str]:

