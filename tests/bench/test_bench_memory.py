@@ -1,7 +1,7 @@
 """``memory`` from the shell beside the engine's ``llama-fit-params``: ``pytest tests/bench --benchmark-enable``.
 
-Wanted: at most 0.15 of the engine's time on the same file, Python start included. Figures are ratios of medians from one
-run; nothing asserts on them. Needs the real model (a 262,144-token vocabulary) and, for the ratio, the engine's tool.
+Wanted: at most 0.15 of the engine's time on the same file, Python start included. Figures are ratios of medians from
+one run; nothing asserts on them. Needs the real model (a 262,144-token vocabulary) and, for the ratio, that tool.
 """
 
 from __future__ import annotations
