@@ -104,7 +104,7 @@ def _guide(plan: Plan, engine: Engine, args: argparse.Namespace) -> Guide:
         return _order(following, engine)
 
     can = frozenset({"degradation"} if plan.trace.value("backend.gpu") else ())
-    return Guide(judge=_judge(plan, args), again=again, can=can, say=_say)
+    return Guide(_judge(plan, args), again, can, _say, gpu=plan.trace.value("backend.gpu"))
 
 
 _STEPS = {"drop-drafter": plan_without_drafter, "degrade": plan_degraded}

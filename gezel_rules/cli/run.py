@@ -17,6 +17,7 @@ from typing import NamedTuple, TextIO
 
 from gezel_rules.cli.answer import Talk, answer_as_json, answer_once, converse
 from gezel_rules.cli.request import add_conditions
+from gezel_rules.cli.ticker import ticking
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.launch import Guide, Launched, Order, died, launched
@@ -100,9 +101,14 @@ def launch_and_answer(
 ) -> None:
     """Launch, answer, stop. Raises EngineFailed when the engine does not start, refuses or dies."""
     limit = ground.rules.answer_tokens[prepared.endpoint] if max_tokens is None else max_tokens
-    with launched(
-        prepared.order, prepared.guide, ground.rules, ground.state_dir, ground.environ, ground.interrupts
-    ) as engine:
+    with (
+        ticking(f"loading {prepared.order.model}", sys.stderr) as ticker,
+        launched(
+            prepared.order, prepared.guide._replace(tick=ticker), ground.rules, ground.state_dir, ground.environ,
+            ground.interrupts,
+        ) as engine,
+    ):  # fmt: skip
+        ticker.wipe()
         talk = Talk(engine, prepared.endpoint, limit, ground.rules.answer_idle, out, sys.stderr)
         try:
             if prompt is None:

@@ -16,6 +16,7 @@ from typing import NoReturn, TextIO
 
 from gezel_rules.cli.request import add_conditions
 from gezel_rules.cli.run import Ground, Prepare, Prepared, _prepare, ground_of
+from gezel_rules.cli.ticker import ticking
 from gezel_rules.errors import EngineFailed
 from gezel_rules.runtime import registry
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
@@ -66,11 +67,14 @@ class _DiedError(Exception):
 
 def _serve(prepared: Prepared, ground: Ground, out: TextIO, as_json: bool) -> NoReturn:
     with (
+        ticking(f"loading {prepared.order.model}", sys.stderr) as ticker,
         launched(
-            prepared.order, prepared.guide, ground.rules, ground.state_dir, ground.environ, ground.interrupts
+            prepared.order, prepared.guide._replace(tick=ticker), ground.rules, ground.state_dir, ground.environ,
+            ground.interrupts,
         ) as engine,
         _key_file(engine, ground) as key_file,
-    ):
+    ):  # fmt: skip
+        ticker.wipe()
         _announce(engine, key_file, out, as_json)
         while engine.running.process.poll() is None:  # short waits: a signal is handled between them everywhere
             time.sleep(0.2)

@@ -23,6 +23,7 @@ from gezel_rules.runtime.state_files import write_json
 
 INCIDENTS = "incidents"
 INCIDENT_LINES = 200
+UNUSED = ("init-failed", "no-devices", "not-loaded")  # verdicts of the start-up watch; "unknown" proves nothing
 
 
 class Order(NamedTuple):
@@ -59,13 +60,15 @@ class Verdict(Protocol):
 class Guide(NamedTuple):
     """Who is asked on the way. ``judge(lines, exit_status)``: the verdict on a log. ``again(step)``: the order after
     a recovery step, ``None`` when the planner has none. ``can``: what recovery could use besides a catalog drafter.
-    ``say``: a line for the person. ``tick``: seconds waited so far."""
+    ``say``: a line for the person. ``tick``: seconds waited so far. ``gpu``: the build is for a GPU, so that one left
+    unused is worth a word."""
 
     judge: Callable[[Sequence[str], int | None], Verdict | None]
     again: Callable[[str], Order | None] = lambda step: None
     can: frozenset[str] = frozenset()
     say: Callable[[str], None] = lambda line: None
     tick: Callable[[float], None] | None = None
+    gpu: bool = False
 
 
 class Launched:
@@ -151,6 +154,8 @@ def _await(engine: Launched, guide: Guide, rules: Supervision, state_dir: Path) 
     if result.ready:
         registry.enter(state_dir, entry_of(running, order))
         journal.amend(engine.record_file, running.log.secrets, outcome=outcome)
+        if guide.gpu and verdict is not None and verdict.gpu in UNUSED:
+            guide.say(f"the GPU is not in use: {verdict.gpu}{f' ({verdict.detail})' if verdict.detail else ''}")
         return None
     outcome["exit_status"] = result.exit_status
     journal.amend(engine.record_file, running.log.secrets, outcome=outcome)

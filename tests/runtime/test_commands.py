@@ -115,6 +115,16 @@ def test_a_talk_on_a_terminal(drive, program):
     os.close(ours)
 
 
+def test_loading_is_shown_on_a_terminal_and_wiped(drive, program):
+    ours, theirs = pty.openpty()
+    child = drive("run", program("slow=1.3"), "model", "one", stderr=theirs)
+    os.close(theirs)
+    assert child.communicate(timeout=60)[0] == "one \n"
+    shown = os.read(ours, 1000).decode()
+    assert shown == "\r\x1b[Kloading hand-made … 1 s\r\x1b[K"
+    os.close(ours)
+
+
 def _screen(terminal: int, prompts: int = 1) -> str:
     """What a terminal shows until it has shown so many prompts."""
     shown = b""

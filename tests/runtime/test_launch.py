@@ -15,7 +15,7 @@ from gezel_rules.runtime import journal, leases, recover, registry
 from gezel_rules.runtime.interrupts import Interrupts
 from gezel_rules.runtime.launch import Guide, Order, died, exit_words, launched
 from gezel_rules.runtime.openai import ask_body, stream
-from gezel_rules.runtime.watch import classify, load_log_policy
+from gezel_rules.runtime.watch import Verdict, classify, load_log_policy
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 PORT = ("--port", "0")
@@ -77,6 +77,17 @@ def test_a_failed_start_says_class_advice_and_where_the_end_of_the_log_is(fake, 
     assert any("cudaMalloc failed" in line for line in kept["last_lines"])
     (record,) = [record for _, record in journal.records(state)]
     assert record["outcome"]["ready"] is False and record["outcome"]["failure"] == "cuda-oom"
+
+
+@pytest.mark.parametrize("gpu", [True, False])
+def test_a_gpu_left_unused_is_said_for_gpu_builds_only(fake, rules, state, environ, gpu):
+    said, verdict = [], Verdict("init-failed", "driver too old", None, False, None, None, None, None, None, None)
+    guide = Guide(lambda lines, exit_status: verdict, say=said.append, gpu=gpu)
+    with Interrupts() as interrupts, launched(Order(fake(), PORT, {}, "m"), guide, rules, state, environ, interrupts):
+        pass
+    assert said == (["the GPU is not in use: init-failed (driver too old)"] if gpu else [])
+    (record,) = [record for _, record in journal.records(state)]
+    assert record["outcome"]["gpu"] == "init-failed" and record["outcome"]["ready"] is True
 
 
 def test_too_slow_is_a_failure_too(fake, go, judge, rules, state, environ):
