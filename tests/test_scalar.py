@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from gezel_rules.scalar import raw_index
-from gezel_rules.source import Node, Text, parse_yaml
 from hypothesis import given
 from hypothesis import strategies as st
+
+from gezel_rules.scalar import raw_index
+from gezel_rules.source import Node, Text, parse_yaml
 
 WORDS = "settings.a == 'é' and\tb > 3\n or 'draft-mtp' in c # {x} \\ \" ünï 𝄞 [1, 2]: -"
 LINES = st.lists(st.text(alphabet="ab='é𝄞# :{}[]\"\\-", min_size=1, max_size=12), min_size=1, max_size=5)

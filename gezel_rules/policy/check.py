@@ -13,7 +13,6 @@ from gezel_rules.policy.load import PLACEHOLDER, Draft, Drafts, Place
 from gezel_rules.policy.model import CANDIDATE, Decision, Part, Rule
 from gezel_rules.source import Node
 
-VERDICTS = frozenset(("accept", "reject"))
 _FAILED = Type("any", optional=True)
 
 
@@ -176,11 +175,7 @@ class _Checker:
             scope = scope.given(set_when(tree, True))
             if self.draft.decision.hit in ("first", "search"):
                 self.scope = self.scope.given(set_when(tree, False))
-        if searching:
-            result = _FAILED
-            self._require_verdict(rule, place.then)
-        else:
-            result = self._typed(rule.then, place.then, scope).type
+        result = _FAILED if searching else self._typed(rule.then, place.then, scope).type  # a verdict has no type
         return (rule._replace(because=self._because(rule, place.because, scope)) if place.because else rule), result
 
     def _because(self, rule: Rule, node: Node, scope: Scope) -> tuple[Part, ...]:
@@ -225,7 +220,3 @@ class _Checker:
         always = bool(decision.rules) and decision.rules[-1].when in (None, "True")
         unit = decision.unit or result.unit
         return result._replace(unit=unit, optional=result.optional or not always)
-
-    def _require_verdict(self, rule: Rule, node: Node) -> None:
-        if rule.then not in VERDICTS:
-            self.problems.append(node.problem("under 'hit: search', 'then' is accept or reject"))

@@ -18,6 +18,7 @@ from gezel_rules.source import Node, did_you_mean, load_yaml
 
 SECTIONS = {"tables": MAP, "decisions": MAP, "note": TEXT}
 SCALAR = f"{TEXT}|{INTEGER}|{NUMBER}|{FLAG}|nothing"
+VERDICTS = ("accept", "reject")
 LEVELS = ("environment", "operator", "machine", "catalog", "gguf", "policy")
 _NAME = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*")
 _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
@@ -27,8 +28,7 @@ _NOT_NAMES = frozenset((*keyword.kwlist, "true", "false", "none", CANDIDATE))
 
 _RULE = {"id": TEXT}
 _RULE_MORE = {"when": f"{TEXT}|{FLAG}", "then": SCALAR, "because": TEXT, "level": TEXT, "evidence": MAP}
-_SHORT = {"when": f"{TEXT}|{FLAG}", "then": SCALAR, "because": TEXT, "level": TEXT, "evidence": MAP}
-_DECISION = {"says": TEXT, "hit": TEXT, "over": TEXT, "flag": TEXT, "unit": TEXT, "rules": LIST, **_SHORT}
+_DECISION = {"says": TEXT, "hit": TEXT, "over": TEXT, "flag": TEXT, "unit": TEXT, "rules": LIST, **_RULE_MORE}
 _EVIDENCE = {"note": TEXT}
 _EVIDENCE_MORE = {"measured": TEXT, "where": TEXT, "expires": TEXT}
 
@@ -84,9 +84,14 @@ def load_drafts(paths: Iterable[Path], directory: Path) -> Drafts:
 def load_log_policies(paths: Iterable[Path], directory: Path, drafts: Drafts) -> None:
     """Add what log policies say to the set's identity; their rules have a grammar and a checker of their own."""
     for path in paths:
-        root = load_yaml(path, shown_name(path, directory)).plain()
+        try:
+            root = load_yaml(path, shown_name(path, directory)).plain()
+        except BadInput as error:
+            drafts.problems.extend(error.problems)
+            continue
+        root = root if isinstance(root, dict) else {}
         drafts.plain[path.relative_to(directory).as_posix()] = root
-        said = [str(root.get(key, "")) if isinstance(root, dict) else "" for key in ("policy", "version", "summary")]
+        said = [str(root.get(key, "")) for key in ("policy", "version", "summary")]
         drafts.files.append(PolicyFile(said[0], said[1], shown_name(path, directory), said[2]))
 
 
@@ -161,6 +166,9 @@ def _read_decision(name: str, node: Node, file: PolicyFile, drafts: Drafts) -> N
         problems.append(node.problem(f"decision '{name}' needs either 'rules' or a single 'then'", 1))
         return
     rules, places = _read_rules(name, node, got, problems)
+    for rule, place in zip(rules, places, strict=True):
+        if hit == "search" and rule.then not in VERDICTS:
+            problems.append(place.then.problem("under 'hit: search', 'then' is accept or reject"))
     if "rules" in got and not got["rules"].value:
         problems.append(got["rules"].problem(f"decision '{name}' has no rules"))
     if "flag" in got:
