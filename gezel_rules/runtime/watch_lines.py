@@ -27,7 +27,7 @@ class Words(NamedTuple):
 def unwrap(line: bytes | str, lines: Lines) -> Words:
     """The engine's words in one line of a log (without its end)."""
     text = line[:LONGEST].decode("utf-8", "replace") if isinstance(line, bytes) else line[:LONGEST]
-    text = _stripped(text, lines)
+    text = _stripped(text.removeprefix("\ufeff"), lines)
     level, stamped = "", False
     for _ in range(NESTED):
         inner = _from_object(text, lines) if text.startswith("{") else None

@@ -112,8 +112,10 @@ class Failure(NamedTuple):
 
 
 class LogPolicy(NamedTuple):
-    """The whole of ``policies/logs``. ``without_gpu``: backends that use none by design; ``settled_by``: patterns after which an earlier fatal failure was not final;
-    ``versions``: policy name → version."""
+    """The whole of ``policies/logs``.
+
+    ``without_gpu``: backends that use none by design; ``settled_by``: patterns after which an earlier fatal failure
+    was not final; ``versions``: policy name → version."""
 
     lines: Lines
     patterns: Mapping[str, Pattern]
