@@ -40,7 +40,7 @@ def _platform(variable: str, kind: str) -> Path:
 
 def store_dir() -> Path:
     """Installed models (``GEZEL_STORE``, else the user's data directory)."""
-    return _platform("GEZEL_STORE", "user_data_dir") / ("" if "GEZEL_STORE" in os.environ else "models")
+    return _platform("GEZEL_STORE", "user_data_dir") / ("" if os.environ.get("GEZEL_STORE") else "models")
 
 
 def cache_dir() -> Path:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gezel_rules import __version__
 from gezel_rules.errors import GezelError
@@ -29,27 +30,75 @@ COMMANDS = {
     "devices": "what this machine and its engine offer",
     "policy": "check and show policies",
 }
+TRACE = "GEZEL_TRACEBACK"  # set: a fault of ours shows where it happened
+FAILED = 3
+MAY_BE_EMPTY = ("prompt",)
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """Usage errors in one line, exit 2."""
+    """Usage errors in one line, exit 2. Options are written out: a subject of ``explain`` may look like one."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(allow_abbrev=False, **more)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"{in_one_line(f'{self.prog}: {message}')} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns 0: done; 1: the answer is no; 2: bad input; 3: the engine or a transfer failed."""
+    """Run one command. Returns 0: done; 1: the answer is no; 2: bad input; 3: the engine or a transfer failed (or
+    we did: a fault of ours is one line too, and must not read as an answer); 130: interrupted."""
     try:
-        return _run(list(sys.argv[1:] if argv is None else argv))
+        return _flushed(list(sys.argv[1:] if argv is None else argv))
     except GezelError as error:
-        print(f"gezel-rules: {error}", file=sys.stderr)
-        return error.exit_status
+        return _said(str(error), error.exit_status)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has enough; nothing more can be said
+        _give_up_stdout()  # the reader has enough; nothing more can be said
         return 0
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        return _fault(error)
+
+
+def _flushed(argv: list[str]) -> int:
+    """Everything written while errors can still be told. A name that is no text is shown escaped, not refused."""
+    if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return _run(argv)
+    finally:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+
+def in_one_line(text: str) -> str:
+    """Text that may quote anything, without what breaks a line or drives a terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _said(message: str, status: int) -> int:
+    print(f"gezel-rules: {in_one_line(message)}", file=sys.stderr)
+    return status
+
+
+def _fault(error: Exception) -> int:
+    if os.environ.get(TRACE):
+        raise error
+    if isinstance(error, OSError) and error.strerror:
+        _give_up_stdout()
+        return _said(f"{error.filename or 'output'}: {error.strerror.lower()}", FAILED)
+    return _said(f"a fault of gezel-rules itself: {type(error).__name__}: {error} ({TRACE}=1 shows where)", FAILED)
+
+
+def _give_up_stdout() -> None:
+    """What is still buffered goes nowhere, so that the interpreter's last flush cannot fail again."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError, AttributeError):
+        return
 
 
 def _run(argv: list[str]) -> int:
@@ -58,14 +107,27 @@ def _run(argv: list[str]) -> int:
     if known.command is None:
         outer.print_help()
         return 2
+    if known.command not in COMMANDS:
+        from gezel_rules.source import did_you_mean
+
+        outer.error(f"no command '{known.command}'{did_you_mean(known.command, COMMANDS)}")
     module = import_module(f"gezel_rules.cli.{known.command}")
     parser = OneLineParser(prog=f"gezel-rules {known.command}", description=COMMANDS[known.command])
     module.add_arguments(parser)
     _add_places(parser)
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     parse = getattr(module, "parse", argparse.ArgumentParser.parse_intermixed_args)
-    status: int = module.run(parse(parser, known.rest, argparse.Namespace(**_chosen(known))))
+    args = parse(parser, known.rest, argparse.Namespace(**_chosen(known)))
+    _refuse_empty(parser, args)
+    status: int = module.run(args)
     return status
+
+
+def _refuse_empty(parser: OneLineParser, args: argparse.Namespace) -> None:
+    """An empty word is a variable somebody forgot to set; it must not count as 'not given'."""
+    for name, value in vars(args).items():
+        if value == "" and name not in MAY_BE_EMPTY:
+            parser.error(f"{name.replace('_', '-')} is empty")
 
 
 def _chosen(known: argparse.Namespace) -> dict[str, Path | None]:
@@ -75,14 +137,18 @@ def _chosen(known: argparse.Namespace) -> dict[str, Path | None]:
 def _outer_parser() -> argparse.ArgumentParser:
     parser = OneLineParser(
         prog="gezel-rules",
+        usage="gezel-rules [--policies DIR] [--catalog DIR] [--store DIR] COMMAND …",
         description="Launch local models by rules: every flag explained, every byte accounted for.",
-        epilog="commands:\n" + "\n".join(f"  {name:9} {says}" for name, says in COMMANDS.items()),
+        epilog="commands (each has its own --help; each takes --json):\n"
+        + "\n".join(f"  {name:9} {says}" for name, says in COMMANDS.items())
+        + "\n\nMODEL is a catalog id, a GGUF file, or user/repo[:quant]."
+        + "\nExit status: 0 done, 1 the answer is no, 2 bad input, 3 the engine or a transfer failed.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"gezel-rules {__version__}")
     _add_places(parser)
     parser.set_defaults(policies=None, catalog=None, store=None)
-    parser.add_argument("command", metavar="COMMAND", nargs="?", choices=COMMANDS)
+    parser.add_argument("command", metavar="COMMAND", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
 
@@ -91,5 +157,11 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
     """The same before and after COMMAND; the later one counts."""
     for name, what in (("policies", "policies"), ("catalog", "catalog"), ("store", "models")):
         parser.add_argument(
-            f"--{name}", metavar="DIR", type=Path, default=argparse.SUPPRESS, help=f"directory of the {what}"
+            f"--{name}", metavar="DIR", type=_directory, default=argparse.SUPPRESS, help=f"directory of the {what}"
         )
+
+
+def _directory(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("is empty")
+    return Path(text)
