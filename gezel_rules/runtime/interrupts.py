@@ -14,6 +14,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+_MAY_BE_IGNORED = "SIGHUP"  # by nohup: who closes the terminal then wants us to go on
 
 
 class Interrupted(KeyboardInterrupt):
@@ -33,7 +34,7 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+            numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name) and not _ignored(name)]
             self._before = {number: signal.signal(number, self._arrived) for number in numbers}
         return self
 
@@ -67,3 +68,7 @@ class Interrupts:
                 self._pending = 0
                 if number and not forget:
                     raise Interrupted(number)
+
+
+def _ignored(name: str) -> bool:
+    return name == _MAY_BE_IGNORED and signal.getsignal(getattr(signal, name)) == signal.SIG_IGN

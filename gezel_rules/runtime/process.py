@@ -41,6 +41,20 @@ def alive(pid: int, token: str) -> bool:
     return started(pid) == token
 
 
+def listens(pid: int, port: int) -> bool | None:
+    """Whether a process or a descendant of it listens on a TCP port; ``None`` where the system does not tell."""
+    import psutil
+
+    try:
+        family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        held = [c.laddr.port for p in family for c in p.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    except psutil.NoSuchProcess:
+        return False
+    except (psutil.Error, OSError):
+        return None
+    return port in held
+
+
 def signal_group(pid: int, number: int) -> None:
     """Signal a process group led by ``pid``; where there are no groups, the process. One that is gone is no error."""
     try:

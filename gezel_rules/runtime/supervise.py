@@ -168,22 +168,24 @@ def wait_ready(
 
 
 def _read_port(running: Running, seen: int, rules: Supervision) -> int:
-    """Look for the port in new log lines; returns how many there were."""
+    """Look for the port in new log lines; returns how many there were. A log prints what a model file says too: a
+    port nobody of ours listens on is not believed."""
     lines = running.log.wait_for_more(seen, 0.2)
     if not lines and running.log.ended:
         time.sleep(_POLL)
     for line in lines:
         match = next((m for p in rules.listening if (m := p.search(line))), None)
-        if match and 0 < int(match["port"]) < 65536:
-            running.address = Address(running.address.host, int(match["port"]))
+        port = int(match["port"]) if match else 0
+        if 0 < port < 65536 and process.listens(running.pid, port) is not False:
+            running.address = Address(running.address.host, port)
             break
     return len(lines)
 
 
 def _answers(running: Running) -> bool:
-    """Ready, and ours: whoever else holds the port does not take our key and refuse another."""
+    """Ready, and ours: a stranger on the port is not shown our key; one unseen does not take it and refuse another."""
     address = running.address
-    if status(address, HEALTH, None, 5.0) != 200:
+    if status(address, HEALTH, None, 5.0) != 200 or process.listens(running.pid, address.port) is False:
         return False
     return status(address, GUARDED, running.key, 5.0) == 200 and status(address, GUARDED, "wrong", 5.0) == 401
 

@@ -3,7 +3,7 @@
 Faults: ``slow=S`` loads for S seconds, ``crash=N`` exits with N while loading, ``oom`` prints a CUDA out-of-memory and
 exits 1, ``deaf`` ignores SIGTERM, ``child`` starts a deaf child, ``dies=N`` answers N pieces and aborts, ``silent``
 never listens, ``endless`` answers without end, ``stranger`` takes any key, ``refuses`` answers requests with an error,
-``blabs`` prints its key.
+``blabs`` prints its key, ``lies=PORT`` claims to listen there before it does elsewhere.
 """
 
 from __future__ import annotations
@@ -81,6 +81,8 @@ def main() -> None:
         subprocess.Popen([sys.executable, "-c", code])
     if "blabs" in FAULTS:
         say(f"api key: {KEY}")
+    if "lies" in FAULTS:
+        say(f"listening on http://127.0.0.1:{FAULTS['lies']}")
     if "oom" in FAULTS:
         say(
             "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 9000.00 MiB on device 0:"

@@ -186,6 +186,20 @@ def test_a_second_ctrl_c_does_not_leave_a_deaf_engine(drive, program, nothing_le
     nothing_left()
 
 
+def test_nohup(drive, program):
+    """Who closes the terminal on a command started with nohup wants it to go on."""
+    child = drive(
+        "serve", program(), "model", "--json", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    )
+    shown = json.loads(child.stdout.readline())
+    child.send_signal(signal.SIGHUP)
+    key = Path(shown["key_file"]).read_text().strip()
+    time.sleep(0.5)
+    assert child.poll() is None and _get(shown["url"], key) == 200
+    child.terminate()
+    assert finish(child)[0] == 0
+
+
 @pytest.fixture
 def served(drive, program):
     """An engine served in the foreground, ready: the command and what it announced."""

@@ -75,6 +75,45 @@ def test_a_stranger_on_the_port_is_not_our_engine(begin, rules):
     assert not supervise.wait_ready(running, 1.5, rules).ready
 
 
+@pytest.fixture
+def listener():
+    """Somebody else's server: it takes connections and keeps what is sent."""
+    server = socket.create_server(("127.0.0.1", 0))
+    server.settimeout(0.05)
+    heard = []
+
+    def port_and_heard():
+        while True:
+            try:
+                connection, _ = server.accept()
+            except TimeoutError:
+                return server.getsockname()[1], heard
+            heard.append(connection)
+
+    yield port_and_heard
+    server.close()
+    for connection in heard:
+        connection.close()
+
+
+def test_a_line_of_the_log_that_lies_about_the_port(begin, rules, listener):
+    """Model files put lines into a log: our key must not go where they point."""
+    port, _ = listener()
+    running = begin(f"lies={port}", argv=("--port", "0"))
+    assert supervise.wait_ready(running, 20, rules).ready
+    assert running.address.port not in (0, port) and listener()[1] == []
+
+
+def test_who_listens(begin, rules, listener):
+    port, _ = listener()
+    running = begin()
+    assert supervise.wait_ready(running, 20, rules).ready
+    assert process.listens(running.pid, running.address.port) is True
+    assert process.listens(running.pid, port) is False and process.listens(os.getpid(), port) is True
+    supervise.stop(running, 5)
+    assert process.listens(running.pid, port) is False
+
+
 def test_a_taken_port_is_refused_before_anything_starts(fake, environ, state, rules):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
