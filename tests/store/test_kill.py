@@ -15,8 +15,8 @@ import pytest
 from .conftest import gguf
 from .hub_server import File, Server
 
-MOMENTS = int(os.environ.get("GEZEL_KILLS", "200"))
-SEED = int(os.environ.get("GEZEL_KILL_SEED", "20261129"))
+MOMENTS = int(os.environ.get("KILL_MOMENTS", "200"))
+SEED = int(os.environ.get("KILL_SEED", "20261129"))
 RATE = 16e6  # bytes per second: an install of both files takes about a quarter of a second
 SLACK = int(RATE * 0.1) + (256 << 10)  # bytes on the way and since the last checkpoint, when the process died
 
