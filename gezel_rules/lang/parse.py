@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Collection, Iterator
 
 from gezel_rules.lang.rebuild import LINE_ENDS, WORDS
@@ -57,7 +58,9 @@ def _python_tree(text: str, lead: int) -> ast.expr:
     if "\\" in text:
         raise ExpressionError("no backslashes inside an expression", lead + text.index("\\"))
     try:
-        return ast.parse(text, mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # '3or x' is a fault here, not a remark on stderr
+            return ast.parse(text, mode="eval").body
     except SyntaxError as error:
         raise ExpressionError(f"not an expression: {error.msg}", lead + max(0, (error.offset or 1) - 1)) from None
     except (ValueError, MemoryError, RecursionError):

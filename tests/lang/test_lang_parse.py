@@ -79,6 +79,7 @@ def test_the_unknown_name_is_shown_wherever_it_stands(known: str, lead: str, bef
         ("a == '\\x41'", "\\", "backslashes"),
         ("", "", "not an expression"),
         ("a b", "b", "not an expression"),
+        ("3or a", "3", "not an expression"),
         ("a; b", ";", "not an expression"),
         ("x = 1", "=", "not an expression"),
         ("\0", "\0", "not an expression"),
