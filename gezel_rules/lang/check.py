@@ -139,7 +139,7 @@ def _compare(node: ast.Compare, scope: Scope) -> Type:
     left, right = _typed(node.left, scope), _typed(right_node, scope)
     if isinstance(op, (ast.Is, ast.IsNot)):
         if not left.optional and left.kind not in ("none", "any"):
-            raise ExpressionError(f"is never none: {left}", *place(node.left))
+            raise ExpressionError(f"is never none here: {left}", *place(node.left))
     elif isinstance(op, (ast.In, ast.NotIn)):
         _require_membership(node, left, right)
     elif isinstance(op, (ast.Eq, ast.NotEq)):

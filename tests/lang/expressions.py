@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from gezel_rules.facts.fact import UNKNOWN
-from gezel_rules.lang.check import Scope
+from gezel_rules.lang.check import Checked, Scope, check
+from gezel_rules.lang.parse import ExpressionError
 from gezel_rules.lang.types import ANY, FLAG, INTEGER, NUMBER, TEXT, Function, Type, table_type
 
 ROWS: dict[str, Any] = {
@@ -99,3 +101,12 @@ def _flags(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 conditions = st.recursive(_atoms, _flags, max_leaves=6)
+
+
+def checked(text: str) -> Checked:
+    """A generated condition, typed; one that asks twice whether something is none is not of interest."""
+    try:
+        return check(text, SCOPE)
+    except ExpressionError as error:
+        assume("never none here" not in error.message)
+        raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from expressions import CALLABLES, SCOPE, TYPES, anything, conditions, numeric, worlds
+from expressions import CALLABLES, SCOPE, TYPES, anything, checked, conditions, numeric, worlds
 from hypothesis import given
 
 from gezel_rules.facts.fact import UNKNOWN
@@ -46,23 +46,23 @@ def test_nothing_but_expression_errors(text: str) -> None:
 @given(conditions | numeric | anything, worlds())
 def test_a_checked_expression_gives_what_was_promised(text: str, names: dict[str, Any]) -> None:
     try:
-        checked = check(text, SCOPE)
+        tree, type_ = check(text, SCOPE)
     except ExpressionError:
         return
     try:
-        value = Evaluator(names, CALLABLES).evaluate(checked.tree)
+        value = Evaluator(names, CALLABLES).evaluate(tree)
     except EvaluationError as error:
         assert error.message
         return
-    if checked.type.kind == "table":
+    if type_.kind == "table":
         assert value is names["kv_types"]
     else:
-        assert conforms(value, checked.type), (value, checked.type)
+        assert conforms(value, type_), (value, type_)
 
 
 @given(conditions)
 def test_generated_conditions_are_well_typed(text: str) -> None:
-    assert check(text, SCOPE).type.kind in ("flag", "any")
+    assert checked(text).type.kind in ("flag", "any")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import itertools
 from typing import Any
 
 import pytest
-from expressions import CALLABLES, ROWS, SCOPE, TYPES, conditions, worlds
+from expressions import CALLABLES, ROWS, SCOPE, TYPES, checked, conditions, worlds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,7 +65,7 @@ def test_what_is_decided_without_a_fact_is_the_same_with_it(
 ) -> None:
     if "known(" in text:
         return  # asks about our knowledge, not about the world
-    tree = check(text, SCOPE).tree
+    tree = checked(text).tree
     whole = {name: full[name] if value is UNKNOWN else value for name, value in partial.items()}
     try:
         before, after = (Evaluator(names, CALLABLES).evaluate(tree) for names in (partial, whole))
@@ -77,7 +77,7 @@ def test_what_is_decided_without_a_fact_is_the_same_with_it(
 
 @given(conditions, worlds())
 def test_evaluation_changes_nothing_and_repeats(text: str, names: dict[str, Any]) -> None:
-    tree, kept = check(text, SCOPE).tree, copy.deepcopy({k: v for k, v in names.items() if v is not UNKNOWN})
+    tree, kept = checked(text).tree, copy.deepcopy({k: v for k, v in names.items() if v is not UNKNOWN})
     results = []
     for _ in range(2):
         try:
