@@ -13,7 +13,8 @@ from typing import IO
 from gezel_rules.errors import TransferFailed
 from gezel_rules.store.part import BLOCK, Part
 from gezel_rules.store.progress import Limit, Progress
-from gezel_rules.store.transfer import Asked, Received, disk_trouble
+from gezel_rules.store.transfer import Asked, Received
+from gezel_rules.store.troubles import Contradicted, disk_trouble
 
 _FICLONE = 0x40049409  # linux/fs.h: share extents (btrfs, xfs, bcachefs)
 
@@ -63,14 +64,14 @@ def adopt(source: Path, target: Path, asked: Asked, progress: Progress) -> Recei
     real = source.resolve()
     with local_trouble(source):
         if asked.size is not None and real.stat().st_size != asked.size:
-            raise TransferFailed(f"{source}: has {real.stat().st_size:,} bytes, wanted {asked.size:,}")
+            raise Contradicted(f"{source}: has {real.stat().st_size:,} bytes, wanted {asked.size:,}")
         if not (link(real, target) or clone(real, target)):
             return None
         progress.begin(asked.name, real.stat().st_size)
         digest, stat = hash_file(target, lambda at: progress.move(asked.name, at))
     if asked.sha256 and digest != asked.sha256:
         target.unlink()
-        raise TransferFailed(f"{source}: has sha256 {digest}, wanted {asked.sha256}")
+        raise Contradicted(f"{source}: has sha256 {digest}, wanted {asked.sha256}")
     return Received(digest, stat.st_size)
 
 
@@ -81,7 +82,7 @@ def copy(pieces: Sequence[Path], name: str, part: Part, asked: Asked, progress: 
         stats = [piece.stat() for piece in pieces]
     total = sum(stat.st_size for stat in stats)
     if asked.size not in (None, total):
-        raise TransferFailed(f"{name}: has {total:,} bytes, wanted {asked.size:,}")
+        raise Contradicted(f"{name}: has {total:,} bytes, wanted {asked.size:,}")
     version = "-".join(f"{stat.st_size}:{stat.st_mtime_ns}" for stat in stats)
     if (part.source, part.etag) != (name, version) or part.offset > total:
         part.reset()
@@ -92,7 +93,7 @@ def copy(pieces: Sequence[Path], name: str, part: Part, asked: Asked, progress: 
     digest = part.finish()
     if asked.sha256 and digest != asked.sha256:
         part.reset()
-        raise TransferFailed(f"{name}: has sha256 {digest}, wanted {asked.sha256}")
+        raise Contradicted(f"{name}: has sha256 {digest}, wanted {asked.sha256}")
     return Received(digest, part.offset)
 
 

@@ -12,7 +12,8 @@ from gezel_rules.store import adopt, hub, packaged, shelf
 from gezel_rules.store.manifest import unchanged
 from gezel_rules.store.part import Part, logged_digest
 from gezel_rules.store.progress import Limit, Progress
-from gezel_rules.store.transfer import Asked, DiskFull, Mismatch, Received, Transfer
+from gezel_rules.store.transfer import Asked, Received, Transfer
+from gezel_rules.store.troubles import Contradicted, DiskFull, Garbled, Mismatch
 from gezel_rules.store.wanted import Installed, InstalledFile, Source, Wanted
 from gezel_rules.store.web import Remote, Web, check_url
 
@@ -88,8 +89,10 @@ def _still(file: InstalledFile, bench: Bench) -> InstalledFile | None:
 
 
 def bring(known: Known, bench: Bench) -> InstalledFile:
-    """The file in ``bench.ready``, verified. Raises TransferFailed with every source's reason, DiskFull, BadInput."""
-    reasons = []
+    """The file in ``bench.ready``, verified. Raises TransferFailed with every source's reason (Contradicted when one
+    of them has something else than was asked for), DiskFull, BadInput."""
+    reasons: list[str] = []
+    kind: type[TransferFailed] = TransferFailed
     for found in _places(known, bench):
         try:
             if file := found():
@@ -98,11 +101,12 @@ def bring(known: Known, bench: Bench) -> InstalledFile:
             raise
         except (TransferFailed, OSError) as error:
             reasons.append(str(error))
+            kind = Contradicted if isinstance(error, Contradicted) and not isinstance(error, Garbled) else kind
             bench.progress.note(f"{known.wanted.name}: {error}")
         finally:
             bench.progress.end(known.wanted.name)
     tried = "; ".join(reasons) or "it has no sources"
-    raise TransferFailed(tried if len(reasons) == 1 else f"{known.wanted.name}: no source could give it: {tried}")
+    raise kind(tried if len(reasons) == 1 else f"{known.wanted.name}: no source could give it: {tried}")
 
 
 def _places(known: Known, bench: Bench) -> Iterator[Callable[[], InstalledFile | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import shutil
 from collections.abc import Sequence
@@ -56,6 +57,7 @@ def install(
             raise _disk(error, store) from None
         finally:
             bench.web.close()
+            _tidy(bench)
 
 
 def _install(plan: InstallPlan, bench: Bench) -> Installed:
@@ -133,6 +135,17 @@ def _check_space(missing: Sequence[Known], bench: Bench) -> None:
 def _arrived(item: Known, bench: Bench) -> int:
     places = (bench.part(item.wanted.name), bench.ready / item.wanted.name)
     return max((path.lstat().st_size for path in places if path.exists()), default=0)
+
+
+def _tidy(bench: Bench) -> None:
+    """Nothing stays of a try that brought nothing: no empty part, no empty folder."""
+    for path in [*bench.staging.glob("*.part"), *bench.staging.glob("*.part.log")]:
+        with contextlib.suppress(OSError):
+            if path.lstat().st_size == 0:
+                path.unlink()
+    for folder in (bench.ready, bench.staging):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def _disk(error: OSError, store: Path) -> TransferFailed | BadInput:

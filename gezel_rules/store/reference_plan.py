@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from gezel_rules.errors import BadInput
+from gezel_rules.facts.gguf import read_header
 from gezel_rules.references import Reference, file_name
 from gezel_rules.store import hub
 from gezel_rules.store.hub import HubFile
@@ -67,6 +68,7 @@ def _wanted(reference: Reference, web: Web, vision: bool) -> tuple[list[Wanted],
     path = Path(reference.name).absolute()
     if not path.is_file():
         raise BadInput(f"{reference.name}: " + ("is a directory" if path.is_dir() else "no such file"))
+    read_header(path)  # what is no GGUF is refused before a byte is copied
     return [Wanted("model", path.name, path.stat().st_size, None, (Source("path", str(path)),), "asked for")], []
 
 

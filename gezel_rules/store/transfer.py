@@ -5,7 +5,6 @@ Every way a server can answer is judged here; ``tests/store/test_faults.py`` has
 
 from __future__ import annotations
 
-import errno
 import random
 import re
 import time
@@ -15,7 +14,9 @@ from typing import Any, NamedTuple
 from gezel_rules.errors import TransferFailed
 from gezel_rules.store.part import Part
 from gezel_rules.store.progress import Limit, Progress
+from gezel_rules.store.spread import Job, Probe, Spread
 from gezel_rules.store.stream import Stream
+from gezel_rules.store.troubles import AgainError, Contradicted, Garbled, Mismatch, disk_trouble, meaning
 from gezel_rules.store.web import (
     MAX_WAIT_SECONDS,
     TRANSIENT,
@@ -28,6 +29,7 @@ from gezel_rules.store.web import (
     retry_after,
 )
 
+CONNECTIONS = 4  # at most, and only where one is slow
 ATTEMPTS = 6  # in a row without new bytes
 WORTH_BYTES = 64 << 10  # an attempt that brought this much starts the count again
 BACKOFF_SECONDS, BACKOFF_LIMIT = 0.5, 30.0
@@ -52,27 +54,6 @@ class Received(NamedTuple):
     commit: str = ""
 
 
-class DiskFull(TransferFailed):
-    """No room left: another source would not help. The part is kept."""
-
-
-class Mismatch(TransferFailed):
-    """The whole file arrived and is not what was asked for. ``retry``: the server itself claims the right digest, or
-    the bytes were joined from two runs, so one more try is fair; otherwise it would only cost quota."""
-
-    def __init__(self, message: str, retry: bool) -> None:
-        super().__init__(message)
-        self.retry = retry
-
-
-class AgainError(Exception):
-    """Try again, not sooner than ``wait`` seconds."""
-
-    def __init__(self, why: str, wait: float = 0.0) -> None:
-        super().__init__(why)
-        self.wait = wait
-
-
 class Transfer:
     """One file from one source. ``source`` identifies it in the part's log (no secrets in it)."""
 
@@ -85,7 +66,9 @@ class Transfer:
         progress: Progress | None = None,
         limit: Limit | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        connections: int = CONNECTIONS,
     ) -> None:
+        self.connections = connections
         self.web, self.remote, self.part, self.asked = web, remote, part, asked
         self.progress, self.limit, self.sleep = progress or Progress(), limit or Limit(), sleep
         self.stated, self.commit, self.resumed = "", "", False
@@ -169,7 +152,7 @@ class Transfer:
         self.stated = stated if _SHA256.fullmatch(stated) else ""
         self.commit = early.get("x-repo-commit", "")[:64]
         if self.stated and self.asked.sha256 and self.stated != self.asked.sha256:
-            raise TransferFailed(
+            raise Contradicted(
                 f"{self.remote.name}: not downloaded, the server now has sha256 {self.stated}, "
                 f"wanted {self.asked.sha256}"
             )
@@ -179,7 +162,7 @@ class Transfer:
 
     def _check_total(self, total: int | None) -> None:
         if total is not None and self.asked.size is not None and total != self.asked.size:
-            raise TransferFailed(f"{self.remote.name}: the file has {total:,} bytes there, wanted {self.asked.size:,}")
+            raise Contradicted(f"{self.remote.name}: the file has {total:,} bytes there, wanted {self.asked.size:,}")
 
     def _continue(self, answer: Answer) -> None:
         headers, part = answer.response.headers, self.part
@@ -230,7 +213,7 @@ class Transfer:
             raise TransferFailed(f"{self.remote.name}: the server does not say how long the file is")
         part.comes_from(self.remote.name, etag)
         self.progress.begin(self.asked.name, total, part.offset)
-        self._stream(response, count if count is not None or total is None else total - part.offset)
+        self._stream(response, count if count is not None or total is None else total - part.offset, total, etag)
         if total is not None and part.offset < total:
             raise AgainError(f"connection cut at {part.offset:,} of {total:,} bytes")
         if count is None and total is not None and reader(response)(memoryview(bytearray(1))):
@@ -238,14 +221,30 @@ class Transfer:
             raise TransferFailed(f"{self.remote.name}: the server sends more than {total:,} bytes")
         part.finish()
 
-    def _stream(self, response: Any, count: int | None) -> None:
-        stream = Stream(self.part, lambda at: self.progress.move(self.asked.name, at), self.limit)
+    def _stream(self, response: Any, count: int | None, total: int | None, etag: str) -> None:
+        moved = lambda at: self.progress.move(self.asked.name, at)  # noqa: E731
+        ranges = response.status == 206 or response.headers.get("Accept-Ranges", "").lower() == "bytes"
+        probe = Probe(self.part, total) if total and ranges and _strong(etag) and self.connections > 1 else None
+        stream = Stream(self.part, moved, self.limit)
         try:
-            stream.take(reader(response), count)
+            stream.take(reader(response), count, probe.slow if probe else lambda _: False)
         except OSError as error:
             raise disk_trouble(error, self.part) from None
         finally:
             stream.close()
+        if probe and probe.slow(self.part.offset):
+            response.close()
+            self._spread(Job(self.web, self.remote, self.part, probe.total, etag), moved)
+
+    def _spread(self, job: Job, moved: Callable[[int], None]) -> None:
+        """The rest over several connections; with trouble, fewer of them from then on."""
+        try:
+            Spread(job, moved, self.limit, self.connections).run()
+        except OSError as error:
+            raise disk_trouble(error, self.part) from None
+        except (DroppedError, TransferFailed):
+            self.connections //= 2
+            raise
 
     def _verified(self) -> Received:
         digest = self.part.complete or self.part.finish()
@@ -253,7 +252,7 @@ class Transfer:
         if wanted and digest != wanted:
             size = self.part.offset
             self.part.reset()
-            raise Mismatch(
+            raise (Garbled if self.stated == wanted else Mismatch)(
                 f"{self.remote.name}: {self.asked.name} arrived ({size:,} bytes) with sha256 {digest}, wanted {wanted}",
                 retry=self.resumed or self.stated == wanted,
             )
@@ -271,19 +270,3 @@ def _discard(readinto: Callable[[memoryview], int], count: int, limit: Limit) ->
         limit.take(got)
     if count:
         raise AgainError("connection cut before the part's own end")
-
-
-def disk_trouble(error: OSError, part: Part) -> TransferFailed:
-    where = f"{part.path.parent}"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return DiskFull(f"{where}: no room left after {part.offset:,} bytes of {part.path.stem}; they are kept")
-    return DiskFull(f"{where}: cannot write {part.path.stem} ({(error.strerror or str(error)).lower()})")
-
-
-def meaning(status: int, token: bool) -> str:
-    if status in (401, 403):
-        hint = "the token has no access to it" if token else "it needs HF_TOKEN or an accepted licence"
-        return f"refused ({status}); {hint}"
-    if status in (404, 410):
-        return f"not there ({status})"
-    return f"the server answers {status}"
