@@ -18,13 +18,16 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 class Pass(NamedTuple):
-    """One batch through one layer. ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0
-    when flash attention keeps the scores out of memory; ``mask``: the mask's node; ``used``: experts per token;
-    ``held``: its K and V, where they are not on its device; ``cast``: bytes of
-    copies flash attention makes of types it cannot read; ``owns``: has a cache of its
-    own; ``store``: its device; ``gate``: where a state's
-    gate is computed; ``score``: where attention itself is; ``attend``/``feed``/``expert``: devices of the three parts
-    (-1 = host)."""
+    """One batch through one layer.
+
+    ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0 when flash attention keeps the scores
+    out of memory; ``mask``: the mask's node; ``used``: experts per token; ``held``: its K and V, where they are not on
+    its device; ``cast``: bytes of the copies flash attention makes of types it cannot read; ``rotates``: positions turn
+    queries and keys; ``hadamard_k/v``: rows of a quantised cache go through one more multiplication; ``state``: f32
+    values of a recurrent state; ``owns``: has a cache of its own; ``store``: its device; ``gate``: where a state's gate
+    is computed; ``score``: where attention itself is; ``attend``/``feed``/``expert``: devices of the three parts
+    (-1 = host).
+    """
 
     graph: Graph
     shapes: Shapes
@@ -41,6 +44,9 @@ class Pass(NamedTuple):
     cast: int
     state: int
     owns: bool
+    rotates: bool
+    hadamard_k: bool
+    hadamard_v: bool
     store: int
     gate: int
     score: int
@@ -85,9 +91,11 @@ def attention(at: Pass, source: int) -> int:
     _store(at, key, value)
     width = at.heads * at.head_v
     scored = _scores(at, query, width)
+    if gate is not None and at.hadamard_v:
+        scored = at.wide(width, scored)
     if gate is not None:  # the query projection carries a gate: half of it opens the output
         opened = at.graph.inplace(at.wide(width, gate))
-        scored = at.graph.op(at.graph.size(scored), scored, opened, reuse=(scored,))
+        scored = at.graph.op(at.graph.size(scored), scored, opened, reuse=(opened,))
     return scored
 
 
@@ -103,31 +111,52 @@ def _store(at: Pass, *rows: int | None) -> None:
 def project(at: Pass, scored: int) -> int:
     """The output projection of an attention, and the norm some architectures put after it."""
     at.graph.device = at.attend
+    if at.hadamard_v and not _gated(at):
+        scored = at.graph.op(at.graph.size(scored), scored)
     stem = "attn_output" if "attn_output" in at.shapes else "attn_out"
     return at.multiply(stem, scored) if stem in at.shapes else scored
 
 
 def _projections(at: Pass, source: int) -> tuple[int, int | None, int | None, int | None]:
     """Query, key, value and, where the query matrix is twice as wide as its heads, the gate it carries."""
-    graph = at.graph
     if "attn_qkv" in at.shapes:
         joined = at.multiply("attn_qkv", source)
-        q = at.wide(at.heads * at.head_k, joined)
         kv = (at.width("attn_qkv") - at.heads * at.head_k) * at.head_k // (at.head_k + at.head_v or 1)
-        key = at.wide(kv, joined)
-        return q, key, joined, None
+        return at.wide(at.heads * at.head_k, joined), at.wide(kv, joined), joined, None
     full = at.multiply("attn_q", source)
-    gated = at.width("attn_q") == 2 * at.heads * at.head_k and "attn_q_norm" in at.shapes
-    query = at.wide(at.heads * at.head_k, full) if gated else full
+    gate = full if _gated(at) else None
+    query = _by_head(at, "attn_q", full) if gate is None else at.wide(at.heads * at.head_k, full)
     if "attn_k" not in at.shapes or not at.owns:
-        return query, None, None, full if gated else None
-    value_first = not at.row.get("key_first")
-    value = at.multiply("attn_v", source) if value_first and "attn_v" in at.shapes else None
+        return query, None, None, gate
+    value = None if at.row.get("key_first") else _value(at, source)
     key = at.multiply("attn_k", source)
+    turned = _by_head(at, "attn_k", key)
     if value is None:  # some layers cache the key as value too
-        value = at.multiply("attn_v", source) if "attn_v" in at.shapes else at.wide(at.width("attn_k"), key)
-    del graph
-    return query, key, value, full if gated else None
+        value = _value(at, source) or at.wide(at.width("attn_k"), key)
+    return query, turned, value, gate
+
+
+def _gated(at: Pass) -> bool:
+    """The query matrix is twice as wide as its heads: the other half opens the output."""
+    shape = at.shapes.get("attn_q")
+    return shape is not None and "attn_q_norm" in at.shapes and shape[1] == 2 * at.heads * at.head_k
+
+
+def _value(at: Pass, source: int) -> int | None:
+    if "attn_v" not in at.shapes:
+        return None
+    value = at.multiply("attn_v", source)
+    return at.graph.op(at.graph.size(value), value) if at.hadamard_v else value
+
+
+def _by_head(at: Pass, stem: str, source: int) -> int:
+    """A projection split into heads: what is then done to it (a norm per head, the rotation) cannot be done in place,
+    because the split is a view; what follows can."""
+    scale = at.shapes.get(f"{stem}_norm")
+    size = at.graph.size(source)
+    if at.rotates or not (scale is None or scale[0] == at.width(stem)):
+        source = at.graph.op(size, source)
+    return at.graph.op(size, source) if at.hadamard_k else source
 
 
 def _scores(at: Pass, query: int, width: int) -> int:

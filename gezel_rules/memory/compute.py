@@ -153,6 +153,8 @@ def _pass(run: Forward, number: int) -> Pass:
     geo, context = run.geo, run.context
     layer, spot = geo.layers[number], run.spots[number]
     wide, narrow = run.masks
+    head_k = layer.k // layer.kv_heads if layer.kv_heads else geo.head_k
+    head_v = layer.v // layer.kv_heads if layer.kv_heads and layer.v else geo.head_v
     return Pass(
         graph=run.graph,
         shapes=geo.shapes[number],
@@ -163,12 +165,15 @@ def _pass(run: Forward, number: int) -> Pass:
         mask=narrow if layer.sliding and narrow is not None else wide,
         used=max(1, geo.experts_used),
         heads=layer.heads,
-        head_k=layer.k // layer.kv_heads if layer.kv_heads else geo.head_k,
-        head_v=layer.v // layer.kv_heads if layer.kv_heads and layer.v else geo.head_v,
+        head_k=head_k,
+        head_v=head_v,
         held=held_caches(geo, number, context, run.spots, run.graph),
         cast=_cast_bytes(run, number),
         state=geo.state_s,
         owns=layer.cached or layer.nextn,
+        rotates=_rotates(geo, number),
+        hadamard_k=_hadamard(geo, context.type_k, head_k),
+        hadamard_v=_hadamard(geo, context.type_v, head_v),
         store=spot.cache,
         gate=gate_device(geo, number, run.spots),
         score=spot.score,
@@ -176,6 +181,22 @@ def _pass(run: Forward, number: int) -> Pass:
         feed=spot.feed,
         expert=spot.expert,
     )
+
+
+def _rotates(geo: Geometry, number: int) -> bool:
+    """Whether positions turn this layer's queries and keys: all layers, none, sliding ones, or all but every n-th."""
+    rule = geo.row.get("rotates", "all")
+    if rule == "sliding":
+        return geo.layers[number].sliding or not geo.window
+    if rule == "finetuned":
+        return bool(geo.header.get("rope.scaling.finetuned", True))
+    every = int(geo.row.get("rotates_not_every", 0))
+    return rule != "none" and not (every and (number + 1) % every == 0)
+
+
+def _hadamard(geo: Geometry, kind: str, head: int) -> bool:
+    """Quantised caches hold rotated rows (``attn_rot_k``), where heads come in whole 64s."""
+    return bool(geo.tables["cache_types"].get(kind, {}).get("quantized")) and head > 0 and head % 64 == 0
 
 
 def _cast_bytes(run: Forward, number: int) -> int:
