@@ -68,7 +68,7 @@ def look(web: Web, source: Source) -> HubFile:
     answer = web.patiently("HEAD", remote, far=False)
     answer.response.close()
     if answer.response.status >= 400:
-        from gezel_rules.store.transfer import meaning
+        from gezel_rules.store.troubles import meaning
 
         raise TransferFailed(f"{remote.name}: {meaning(answer.response.status, bool(remote.token))}")
     early = answer.early
@@ -99,7 +99,7 @@ def _page(web: Web, remote: Remote) -> tuple[Any, str]:
     answer = web.patiently("GET", remote)
     try:
         if answer.response.status != 200:
-            from gezel_rules.store.transfer import meaning
+            from gezel_rules.store.troubles import meaning
 
             raise TransferFailed(f"{remote.name}: {meaning(answer.response.status, bool(remote.token))}")
         body = answer.response.read(MAX_LISTING_BYTES + 1, decode_content=True)

@@ -40,9 +40,9 @@ class Stream:
         self._hash.start()
         self._flush.start()
 
-    def take(self, readinto: ReadInto, count: int | None) -> int:
-        """Append up to ``count`` bytes (all there are when ``None``); returns how many came. Raises what the socket
-        or the disk raises; what was written before stays and counts."""
+    def take(self, readinto: ReadInto, count: int | None, enough: Callable[[int], bool] = lambda _: False) -> int:
+        """Append up to ``count`` bytes (all there are when ``None``), fewer when ``enough`` says so of the offset
+        reached; returns how many came. Raises what the socket or the disk raises; what was written stays and counts."""
         span, start = FIRST_READ, self.received
         while count is None or self.received - start < count:
             room = BLOCK if count is None else count - (self.received - start)
@@ -52,6 +52,8 @@ class Stream:
             span = _next_span(span, time.monotonic() - began)
             self.moved(self.received)
             self.limit.take(got)
+            if enough(self.received):
+                break
         return self.received - start
 
     def _take_one(self, readinto: ReadInto, count: int) -> int:

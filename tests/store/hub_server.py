@@ -149,28 +149,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _file(self, file: File, fault: Any) -> None:
         kind, *rest = fault if isinstance(fault, tuple) else (fault,)
-        start, total = self._start(file, kind), len(file.data)
-        if start is None:
+        bounds, total = self._bounds(file, kind), len(file.data)
+        if bounds is None:
             return
-        etag = rest[0] if kind == "etag" else file.etag
-        body = file.data[start:]
+        start, end, partial = bounds
+        body = file.data[start:end]
         if kind == "flip":
             at = max(0, rest[0] - start)
             body = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
-        self.send_response(206 if start or (self._range() is not None and file.ranges) else 200)
-        shown = start + rest[0] if kind == "shift" else start
-        if self._range() is not None and file.ranges and kind != "whole":
-            self.send_header("Content-Range", f"bytes {shown}-{total - 1}/{total}")
-        length = len(body) + (rest[0] if kind == "length" else 0)
-        if file.chunked:
-            self.send_header("Transfer-Encoding", "chunked")
-        elif kind != "no-length":
-            self.send_header("Content-Length", str(length))
-        if etag:
-            self.send_header("ETag", etag)
-        for key, value in file.headers.items():
-            self.send_header(key, value)
-        self.end_headers()
+        self.send_response(206 if partial else 200)
+        if partial:
+            shown = start + rest[0] if kind == "shift" else start
+            self.send_header("Content-Range", f"bytes {shown}-{end - 1}/{total}")
+        self._headers(file, rest[0] if kind == "etag" else file.etag, kind, len(body), rest)
         if self.command == "HEAD":
             return
         cut = rest[0] if kind == "cut" else None
@@ -178,19 +169,34 @@ class _Handler(BaseHTTPRequestHandler):
         if cut is not None or kind in ("length", "no-length"):
             self.close_connection = True
 
-    def _range(self) -> int | None:
-        said = self.headers.get("Range", "")
-        return int(said[6:].split("-")[0]) if said.startswith("bytes=") else None
+    def _headers(self, file: File, etag: str, kind: Any, length: int, rest: list[Any]) -> None:
+        if file.chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+        elif kind != "no-length":
+            self.send_header("Content-Length", str(length + (rest[0] if kind == "length" else 0)))
+        if etag:
+            self.send_header("ETag", etag)
+        for key, value in file.headers.items():
+            self.send_header(key, value)
+        self.end_headers()
 
-    def _start(self, file: File, kind: Any) -> int | None:
-        start = self._range()
-        condition = self.headers.get("If-Range")
-        if start is None or not file.ranges or kind == "whole" or (condition and condition != file.etag):
-            return 0
-        if start >= len(file.data):
-            self._answer(416, {"Content-Range": f"bytes */{len(file.data)}", "ETag": file.etag})
+    def _range(self) -> tuple[int, int | None] | None:
+        said = self.headers.get("Range", "")
+        if not said.startswith("bytes="):
             return None
-        return start
+        first, _, last = said[6:].partition("-")
+        return int(first), int(last) + 1 if last else None
+
+    def _bounds(self, file: File, kind: Any) -> tuple[int, int, bool] | None:
+        """Start, end, and whether it is a part of the file; ``None`` when 416 was the answer."""
+        wish, total = self._range(), len(file.data)
+        condition = self.headers.get("If-Range")
+        if wish is None or not file.ranges or kind == "whole" or (condition and condition != file.etag):
+            return 0, total, False
+        if wish[0] >= total:
+            self._answer(416, {"Content-Range": f"bytes */{total}", "ETag": file.etag})
+            return None
+        return wish[0], min(total, wish[1] or total), True
 
     def _send(self, body: bytes, file: File, whole: bool = True) -> None:
         step = max(512, int(file.rate / 100)) if file.rate else 1 << 18

@@ -19,7 +19,7 @@ from gezel_rules.store.install import InstallPlan, Source, Wanted, install, inst
 from gezel_rules.store.locks import locked
 from gezel_rules.store.part import Part
 from gezel_rules.store.progress import Limit
-from gezel_rules.store.transfer import DiskFull
+from gezel_rules.store.troubles import DiskFull
 
 from .conftest import Said, gguf
 from .hub_server import File, Server
