@@ -92,8 +92,12 @@ def bring(known: Known, bench: Bench) -> InstalledFile:
     """The file in ``bench.ready``, verified. Raises TransferFailed with every source's reason (Contradicted when one
     of them has something else than was asked for), DiskFull, BadInput."""
     reasons: list[str] = []
+    told = 0
     kind: type[TransferFailed] = TransferFailed
     for found in _places(known, bench):
+        if len(reasons) > told:  # why another place is asked; the last reason is the error's
+            bench.progress.note(f"{known.wanted.name}: {reasons[-1]}")
+            told = len(reasons)
         try:
             if file := found():
                 return file
@@ -102,7 +106,6 @@ def bring(known: Known, bench: Bench) -> InstalledFile:
         except (TransferFailed, OSError) as error:
             reasons.append(str(error))
             kind = Contradicted if isinstance(error, Contradicted) and not isinstance(error, Garbled) else kind
-            bench.progress.note(f"{known.wanted.name}: {error}")
         finally:
             bench.progress.end(known.wanted.name)
     tried = "; ".join(reasons) or "it has no sources"
