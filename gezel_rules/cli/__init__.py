@@ -131,7 +131,13 @@ def _refuse_empty(parser: OneLineParser, args: argparse.Namespace) -> None:
 
 
 def _chosen(known: argparse.Namespace) -> dict[str, Path | None]:
-    return {"policies": known.policies, "catalog": known.catalog, "store": known.store}
+    """Directories named before COMMAND, else by a variable (the store's is read where its default is)."""
+    policies, catalog = (os.environ.get(variable) for variable in ("GEZEL_POLICIES", "GEZEL_CATALOG"))
+    return {
+        "policies": known.policies or (Path(policies) if policies else None),
+        "catalog": known.catalog or (Path(catalog) if catalog else None),
+        "store": known.store,
+    }
 
 
 def _outer_parser() -> argparse.ArgumentParser:

@@ -53,12 +53,12 @@ class Supervision(NamedTuple):
 
 def load_supervision(policies: Path | None = None) -> Supervision:
     """Read the policy. Raises BadInput when a table or column is missing or of the wrong kind."""
-    directory = policies or places.policies_dir()
-    root = load_yaml(directory / FILE, f"policies/{FILE}")
+    path = (policies or places.policies_dir()) / FILE
+    root = load_yaml(path, places.shown(path))
     try:
         return _read(root.plain()["tables"])
     except (KeyError, TypeError, ValueError, AttributeError, re.error) as error:
-        raise BadInput(f"policies/{FILE}: incomplete or of the wrong kind: {error}") from None
+        raise BadInput(f"{places.shown(path)}: incomplete or of the wrong kind: {error}") from None
 
 
 def _read(tables: Mapping[str, Any]) -> Supervision:

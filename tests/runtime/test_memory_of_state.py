@@ -208,5 +208,5 @@ def test_a_supervision_policy_that_lacks_something(tmp_path):
 
     (tmp_path / "runtime").mkdir()
     (tmp_path / "runtime" / "supervision.yaml").write_text("tables:\n  engine_address: {}\n")
-    with pytest.raises(BadInput, match=r"policies/runtime/supervision.yaml: incomplete or of the wrong kind"):
+    with pytest.raises(BadInput, match=rf"{tmp_path}/runtime/supervision\.yaml: incomplete or of the wrong kind"):
         load_supervision(tmp_path)
