@@ -20,7 +20,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 class Pass(NamedTuple):
     """One batch through one layer.
 
-    ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0 when flash attention keeps the scores
+    ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0 where flash attention keeps scores
     out of memory; ``mask``: the mask's node; ``used``: experts per token; ``held``: its K and V, where they are not on
     its device; ``cast``: bytes of the copies flash attention makes of types it cannot read; ``rotates``: positions turn
     queries and keys; ``hadamard_k/v``: rows of a quantised cache go through one more multiplication; ``state``: f32

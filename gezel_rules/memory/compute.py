@@ -2,8 +2,8 @@
 
 Not a fitted formula: layers are rebuilt from their tensors (``blocks``, ``states``) in the engine's order, then ggml's
 best-fit planning is run over them (``graph``), per device. Runs of alike layers are shortened: the allocator repeats
-itself. Against the engine's own figures (tests/data/truth, scored by tests/memory/test_truth.py): 98.9 % of the CPU
-buffers within 5 % or 8 MiB, 97 % of the device buffers within 10 % or 32 MiB. Weights that a backend copies over from
+itself. Against the engine's own figures (tests/data/truth, scored by tests/memory/test_truth.py): 99.8 % of the CPU
+buffers within 5 % or 8 MiB, 97.7 % of the device buffers within 10 % or 32 MiB. Weights that a backend copies over from
 the host for large batches come on top: ``estimate``.
 """
 
