@@ -11,6 +11,7 @@ from gezel_rules.cli.request import add_arguments, request_of
 from gezel_rules.engine.words import say, say_bytes
 from gezel_rules.planner.launch import Plan, make_plan
 from gezel_rules.planner.show import explainer, ladder, plan_json, refusal
+from gezel_rules.planner.summary import notes, warnings
 
 __all__ = ["add_arguments", "run"]
 
@@ -35,6 +36,9 @@ def _text(plan: Plan) -> Iterator[str]:
     yield f"  window    {value('slots.count')} × {value('window.tokens'):,} tokens, cache {value('kv.type')}"
     yield f"  drafts    {_drafts(plan)}"
     yield f"  weights   {value('layout')['says']}"
+    explain = explainer(plan)
+    yield from (f"  warning   {said}" for said in warnings(plan, explain))
+    yield from (f"  note      {said}" for said in notes(plan, explain))
     yield ""
     yield from _argv(plan)
     yield ""
@@ -64,7 +68,7 @@ def _argv(plan: Plan) -> Iterator[str]:
 def memory_lines(plan: Plan) -> Iterator[str]:
     """A row per pool: what is used of what is usable."""
     cards = {f"GPU{i}": card for i, card in enumerate(plan.capacity.cards)}
-    beside = plan.trace.value("memory.beside")
+    beside = plan.beside
     for index, pool in enumerate(plan.estimate.pools):
         real = cards.get(pool.name, plan.capacity.ram)
         used = pool.total + (beside if index == 0 else 0)

@@ -75,11 +75,10 @@ def _order(plan: Plan, engine: Engine) -> Order:
     value, facts = plan.trace.value, plan.trace.facts
     draft = plan.subject.draft
     build = facts["engine.version"].value
-    cards = dict(zip((f"GPU{i}" for i in range(len(plan.capacity.cards))), plan.capacity.cards, strict=True))
     return Order(
         engine=engine, argv=tuple(plan.argv), env={}, model=plan.subject.id,
         model_bytes=_size(plan.subject.model_path),
-        pools={cards[p.name].name if p.name in cards else p.name: p.total for p in plan.estimate.pools},
+        pools=plan.pools,
         build="" if build is UNKNOWN else build, drafter=draft.name if draft and value("drafter.loads") else "",
         record=plan_record(plan),
     )  # fmt: skip

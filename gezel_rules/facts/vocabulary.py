@@ -65,6 +65,7 @@ HOST = (
     _host("gpu.total", "integer", "memory of all of them", "bytes"),
     _host("gpu.free", "integer", "memory free on all of them now", "bytes"),
     _host("gpu.names", "list", "their names as the engine spells them"),
+    _host("gpu.devices", "list", "their names alone: what --device takes"),
     _host("gpu.usable", "integer", "what policy lets a launch take of them, others' reservations deducted", "bytes"),
     _host("ram.usable", "integer", "what policy lets a launch take of the RAM", "bytes"),
 )
@@ -126,10 +127,14 @@ LAUNCH = (
     Word("launch.draft_path", "text", "the draft model on disk, or where it will be", "store", optional=True),
     Word("launch.draft_here", "flag", "the draft model is installed, or comes with this install", "store"),
     Word("launch.draft_failed", "flag", "this drafter broke this engine build before", "remembered failures"),
+    Word("launch.own_draft_here", "flag", "the operator's own draft model can be read", "settings.draft_model"),
+    Word("launch.own_draft_bytes", "integer", "bytes of its tensors", "its GGUF header", "bytes", unknown=True,
+         settle=_HEADER),
+    Word("launch.own_draft_has_mtp", "flag", "it holds an MTP head", "its GGUF header"),
     Word("launch.projector_path", "text", "the projector on disk, or where it will be", "store", optional=True),
     Word("launch.slot_directory", "text", "where slots may be saved", "settings", optional=True),
     Word("launch.arguments", "list", "option names among the operator's extra arguments", "settings.extra_args"),
-)
+)  # fmt: skip
 
 SETTINGS = (
     _setting("window", "integer", "context window", "tokens", minimum=1),

@@ -41,4 +41,4 @@ def _tokens(flag: str, value: Any) -> tuple[str, ...]:
         return tuple(map(str, value))
     if value is True:
         return (flag,)
-    return (flag, str(value))
+    return (flag, ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value))

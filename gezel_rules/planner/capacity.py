@@ -16,6 +16,7 @@ from gezel_rules.memory.geometry import Geometry, geometry
 from gezel_rules.memory.launch import Launch
 from gezel_rules.memory.placement import Placement, as_asked, place
 from gezel_rules.memory.placement import Pool as MemoryPool
+from gezel_rules.planner.draft_context import DraftContext
 from gezel_rules.planner.functions import PLAIN
 from gezel_rules.planner.pools import Pool, device_pools, lessened, ram_pool
 from gezel_rules.policy.model import PolicySet
@@ -33,25 +34,30 @@ class Capacity:
         policies: PolicySet,
         facts: Mapping[str, Fact],
         held: Mapping[str, int],
+        draft: Header | None = None,
     ) -> None:
+        """``held``: bytes other launches have reserved, by pool; ``draft``: the header of the drafter that may come
+        along, for the context it would open."""
         self.header, self.policies, self._facts = header, policies, facts
+        self._drafter = DraftContext(draft, policies.tables)
         kinds = policies.tables["pool_kinds"]
         self.cards: tuple[Pool, ...] = device_pools(facts, kinds, held)
         self.ram: Pool = ram_pool(facts, kinds, held, self.cards)
         self.steps_down = 0
         self._placed: dict[tuple[Any, ...], Placement] = {}
+        self._n_max: dict[str, int | None] = {}
 
     def of(self, header: Header) -> Capacity:
         """The same machine with another model."""
         other = copy(self)
-        other.header, other._placed = header, {}
+        other.header, other._placed, other._drafter = header, {}, DraftContext(None, self.policies.tables)
         other.__dict__.pop("geometry", None)
         return other
 
     def with_facts(self, facts: Mapping[str, Fact]) -> Capacity:
         """The same machine and model under other facts."""
         other = copy(self)
-        other._facts, other._placed = facts, {}
+        other._facts, other._placed, other._n_max = facts, {}, {}
         return other
 
     def degraded(self) -> Capacity | None:
@@ -69,9 +75,9 @@ class Capacity:
         """How much of each card is counted on, after so many steps down."""
         return float(self.policies.tables["degradation"]["step"]["share"]) ** self.steps_down
 
-    def exceeded_by(self, found: Estimate) -> bool:
+    def exceeded_by(self, found: Estimate, beside: int) -> bool:
         """Whether a launch takes more of some card than there is."""
-        return any(_over(pool.total, card.usable) for pool, card in zip(found.pools, self.cards, strict=False))
+        return any(_over(used, card.usable) for used, card in zip(taken(found, beside), self.cards, strict=False))
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -102,8 +108,21 @@ class Capacity:
         return Launch(
             ctx=window * slots, type_k=kv, type_v=kv, parallel=slots, ubatch=setting["ubatch"],
             swa_full=setting["swa_full"] or False, flash_attn=setting["flash_attn"] or "auto",
-            spec=(spec,), n_max=self._facts["settings.draft_n_max"].value,
+            spec=(spec,), n_max=self.n_max(spec),
         )  # fmt: skip
+
+    def n_max(self, spec: str) -> int | None:
+        """Tokens drafted at once under a speculative type, as policy decides it."""
+        if spec not in self._n_max:
+            trace = decide(self.policies, self._facts, PLAIN, ("spec.n_max",), {"spec.type": spec})
+            found = trace.value("spec.n_max")
+            self._n_max[spec] = None if found is UNKNOWN else found
+        return self._n_max[spec]
+
+    def beside(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> int:
+        """What stands beside the model: what was given, and the context a drafter opens for this window."""
+        launch = self._launch(kv, window, slots, spec)
+        return beside + self._drafter.bytes(launch, spec, on_gpu=mode != "cpu")
 
     def _fits(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> bool:
         return self.placed(kv, window, slots, spec, beside, mode).fits
@@ -121,9 +140,9 @@ class Capacity:
     def bytes_needed(self, kv: str, window: int, slots: int, spec: str, beside: int) -> int:
         """Everything resident on the cards (or, without any, in RAM)."""
         found = self.placed(kv, window, slots, spec, beside, "resident" if self.cards else "cpu").estimate
-        if not self.cards:
-            return found.total_bytes + beside
-        return sum(pool.total for pool in found.pools[:-1]) + beside
+        mode = "resident" if self.cards else "cpu"
+        extra = self.beside(kv, window, slots, spec, beside, mode)
+        return extra + (sum(pool.total for pool in found.pools[:-1]) if self.cards else found.total_bytes)
 
     def place(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> dict[str, Any]:
         """Where the weights go, as policies read it."""
@@ -137,7 +156,7 @@ class Capacity:
             "n_cpu_moe": launch.n_cpu_moe or None,
             "override_tensor": ",".join(f"{names}={buffer}" for names, buffer in launch.override_tensor) or None,
             "tensor_split": ",".join(f"{share:g}" for share in split) if len(split) > 1 else None,
-            "needed_bytes": found.estimate.total_bytes + beside,
+            "needed_bytes": found.estimate.total_bytes + self.beside(kv, window, slots, spec, beside, mode),
             "usable_bytes": sum(pool.usable_bytes for pool in pools if pool.usable_bytes < ENDLESS),
             "shortfall_bytes": found.shortfall_bytes,
         }
@@ -152,6 +171,7 @@ class Capacity:
 
     def _search(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> Placement:
         launch = self._launch(kv, window, slots, spec)
+        beside = self.beside(kv, window, slots, spec, beside, mode)
         asked = {name: self._facts[f"settings.{name}"].value for name in ("n_gpu_layers", "n_cpu_moe")}
         if mode == "offloaded" and any(value is not None for value in asked.values()):
             return as_asked(self.geometry, launch, self._pools(mode), beside, **asked)
@@ -182,6 +202,11 @@ class Capacity:
         kv, window, spec = (trace.value(name) for name in ("kv.type", "window.tokens", "spec.type"))
         resident = self.bytes_needed(kv, window, 1, spec, trace.value("memory.beside"))
         return {"kv_type": kv, "window": window, "slots": trace.value("slots.count"), "resident_bytes": resident}
+
+
+def taken(found: Estimate, beside: int) -> list[int]:
+    """Bytes by pool, what stands beside the model counted on the first."""
+    return [pool.total + (beside if number == 0 else 0) for number, pool in enumerate(found.pools)]
 
 
 def _over(used: int, usable: int | None) -> int:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.facts.gguf.records import Header
 from gezel_rules.facts.model import MODEL_FACT_KEYS, model_facts
 from gezel_rules.facts.vocabulary import ENGINE, HOST, MODEL, SETTINGS, Word
 from gezel_rules.planner.subject import Subject
@@ -71,8 +72,10 @@ def _unknown(word: Word) -> Fact:
 
 
 def gpus(devices: Any) -> list[dict[str, Any]]:
-    """The devices that count as GPUs of this machine."""
-    return [d for d in devices or () if d["kind"] in ("discrete", "unified", "integrated")]
+    """The devices that count as GPUs of this machine. One that shares the RAM takes no part beside a card of its own
+    memory: the engine leaves it out then (llama.cpp 0.6.0-dev)."""
+    cards = [d for d in devices or () if d["kind"] == "discrete"]
+    return cards or [d for d in devices or () if d["kind"] in ("unified", "integrated")]
 
 
 def _gpu_facts(devices: Fact | None) -> Facts:
@@ -84,6 +87,7 @@ def _gpu_facts(devices: Fact | None) -> Facts:
         "gpu.total": _sum(cards, "total_bytes", devices.source),
         "gpu.free": _sum(cards, "free_bytes", devices.source),
         "gpu.names": Fact([f"{d['name']} {d['description']}" for d in cards], devices.source, "probe"),
+        "gpu.devices": Fact([d["name"] for d in cards], devices.source, "probe"),
     }
 
 
@@ -143,14 +147,33 @@ def _tuned(found: Any) -> Fact:
 def _companions(subject: Subject, place: str, tables: Mapping[str, Any]) -> Facts:
     draft, projector, entry = subject.draft, subject.projector, subject.entry
     limited = list(entry.draft.backends) if entry and entry.draft and entry.draft.backends is not None else None
-    head = draft and draft.header and model_facts(draft.header, drafters=tables["drafter_architectures"])
     return {
         "entry.draft": Fact(draft.name if draft else None, place, "catalog"),
         "entry.draft_backends": Fact(limited, entry.draft.place if entry and entry.draft else place, "catalog"),
         "entry.draft_bytes": Fact(draft.resident_bytes if draft else None, draft.source if draft else place, "catalog"),
-        "entry.draft_has_mtp": Fact(bool(head and head.get("model.mtp_layers")), place, "catalog"),
+        "entry.draft_has_mtp": Fact(has_head(draft.header if draft else None, tables), place, "catalog"),
         "entry.projector": Fact(projector.name if projector else None, place, "catalog"),
         "entry.projector_bytes": Fact(projector.resident_bytes if projector else None, place, "catalog"),
+    }
+
+
+def has_head(header: Header | None, tables: Mapping[str, Any]) -> bool:
+    """Whether a drafter's file holds an MTP head; one whose header nobody knows is not counted on."""
+    if header is None:
+        return False
+    own = tables["drafter_architectures"].get(header.arch, {})
+    return bool(model_facts(header).get("model.mtp_layers")) or bool(own.get("mtp_head"))
+
+
+def own_draft_facts(path: str | None, header: Header | None, tables: Mapping[str, Any]) -> Facts:
+    """The operator's own draft model by its header (``None``: none was named, or it cannot be read)."""
+    source = f"GGUF {Path(path).name}" if path else "settings.draft_model is not set"
+    size: Any = sum(tensor.nbytes for tensor in header.tensors) if header else UNKNOWN
+    settle = "the draft model's file" if path else ""
+    return {
+        "launch.own_draft_here": Fact(header is not None, source),
+        "launch.own_draft_bytes": Fact(size, source, settle=settle),
+        "launch.own_draft_has_mtp": Fact(has_head(header, tables), source),
     }
 
 
@@ -173,8 +196,13 @@ def launch_facts(subject: Subject, settings: Facts, tables: Mapping[str, Any], d
     }
 
 
+def _dashed(name: str) -> str:
+    """The engine takes ``--ctx_size`` for ``--ctx-size``."""
+    return name.replace("_", "-") if name.startswith("--") else name
+
+
 def argument_names(arguments: Sequence[str], spellings: Mapping[str, Sequence[str]]) -> list[str]:
     """The options among arguments, each under its long name."""
     long_names = {short: name for name, shorts in spellings.items() for short in shorts}
-    given = [argument.split("=", 1)[0] for argument in arguments if argument.startswith("-")]
+    given = [_dashed(argument.split("=", 1)[0]) for argument in arguments if argument.startswith("-")]
     return [long_names.get(name, name) for name in given if not name[1:2].isdigit()]

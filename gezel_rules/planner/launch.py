@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gezel_rules.engine.decide import Trace, decide
 from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.facts.gguf.records import Header
 from gezel_rules.facts.vocabulary import fact_types
 from gezel_rules.memory.estimate import Estimate
 from gezel_rules.planner import gather
 from gezel_rules.planner.argv import Flag, flags
-from gezel_rules.planner.capacity import Capacity
+from gezel_rules.planner.capacity import Capacity, taken
 from gezel_rules.planner.functions import SIGNATURES
-from gezel_rules.planner.subject import Places, Subject, find_subject
+from gezel_rules.planner.subject import Places, Subject, find_subject, header_at
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.policy.seal import load_policies
 
@@ -61,8 +62,20 @@ class Plan(NamedTuple):
 
     @property
     def estimate(self) -> Estimate:
-        """The memory of this launch, pool by pool."""
+        """The memory of this launch, pool by pool, without what stands beside the model."""
         return self.capacity.placed(*(self.trace.value(name) for name in PLACED_BY)).estimate
+
+    @property
+    def beside(self) -> int:
+        """Bytes beside the model on its first pool: drafter with its context, and projector."""
+        return self.capacity.beside(*(self.trace.value(name) for name in PLACED_BY))
+
+    @property
+    def pools(self) -> dict[str, int]:
+        """Bytes this launch takes of each pool, by the name the machine knows it under."""
+        cards = self.capacity.cards[: len(self.estimate.pools) - 1]
+        names = [*(card.name for card in cards), self.capacity.ram.name]
+        return dict(zip(names, taken(self.estimate, self.beside), strict=True))
 
 
 def read_policies(directory: Path, cache: Path | None) -> PolicySet:
@@ -75,7 +88,24 @@ def make_plan(request: Request) -> Plan:
     policies = read_policies(request.policies, request.cache)
     subject = find_subject(request.model, request.places)
     facts = gather_facts(request, subject, policies)
-    return _decided(request, subject, Capacity(subject.header, policies, facts, request.held), facts)
+    capacity = Capacity(subject.header, policies, facts, request.held, _draft_header(request, subject, facts))
+    return _decided(request, subject, capacity, facts)
+
+
+def _draft_header(request: Request, subject: Subject, facts: Mapping[str, Fact]) -> Header | None:
+    """The drafter whose context counts: the operator's own, else the catalog's where no measured figure covers it."""
+    own = facts["settings.draft_model"].value
+    if own is not None:
+        return header_at(own, request.places)
+    draft = subject.draft
+    return draft.header if draft is not None and draft.here and not draft.measured else None
+
+
+def plan_with(plan: Plan, settings: Mapping[str, Any]) -> Plan:
+    """The same launch under other settings; ``None`` for one that is dropped."""
+    changed = {f"settings.{name}": Fact(value, "tried", "operator") for name, value in settings.items()}
+    facts = {**plan.trace.facts, **changed}
+    return _decided(plan.request, plan.subject, plan.capacity.with_facts(facts), facts)
 
 
 def plan_without_drafter(plan: Plan) -> Plan:
@@ -92,7 +122,7 @@ def plan_degraded(plan: Plan) -> Plan | None:
     facts = dict(plan.trace.facts)
     less = plan.capacity.degraded()
     while less is not None:
-        if less.exceeded_by(plan.estimate):
+        if less.exceeded_by(plan.estimate, plan.beside):
             after = _decided(plan.request, plan.subject, less, facts)
             if after.argv != plan.argv:
                 return None if after.refused else after
@@ -116,4 +146,6 @@ def gather_facts(request: Request, subject: Subject, policies: PolicySet) -> dic
     draft = subject.draft.name if subject.draft else ""
     failed = bool(draft) and build is not UNKNOWN and request.broke(str(build), draft)
     facts |= gather.header_facts(subject, tables) | settings | gather.entry_facts(subject, backend, tables)
+    own = settings["settings.draft_model"].value
+    facts |= gather.own_draft_facts(own, own and header_at(own, request.places), tables)
     return facts | gather.launch_facts(subject, settings, tables, failed)

@@ -11,6 +11,7 @@ from gezel_rules.facts.vocabulary import units
 from gezel_rules.planner.functions import function_units
 from gezel_rules.planner.launch import Plan, plan_degraded, plan_without_drafter
 from gezel_rules.planner.nearest import nearest
+from gezel_rules.planner.summary import notes, summary, warnings
 
 RUNGS = 3
 """Steps of the ladder that a plan shows; a launch may go further."""
@@ -30,9 +31,12 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "argv": plan.argv,
         "env": {},
         "files": list(files(plan)),
-        "memory": plan.estimate.to_json(),
+        "memory": _memory(plan),
         "flags": [{"tokens": list(flag.tokens), "decision": flag.decision} for flag in plan.flags],
         "decisions": [explain.to_json(judgement) for judgement in plan.trace.judgements.values()],
+        "summary": summary(plan, explain),
+        "warnings": warnings(plan, explain),
+        "notes": notes(plan, explain),
         "ladder": list(ladder(plan)),
         "endpoint": plan.trace.value("prompt.endpoint"),
         "policy": {
@@ -58,8 +62,16 @@ def plan_record(plan: Plan) -> dict[str, Any]:
         "facts": facts,
         "policy": plan.trace.policies.digest,
         "decisions": {name: None if value is UNKNOWN else value for name, value in values.items()},
-        "memory": plan.estimate.to_json(),
+        "summary": summary(plan, explainer(plan)),
+        "memory": _memory(plan),
     }
+
+
+def _memory(plan: Plan) -> dict[str, Any]:
+    """The model's own memory, what stands beside it, and what the launch takes of each pool of the machine."""
+    sizes = {card.name: card.usable for card in (*plan.capacity.cards, plan.capacity.ram)}
+    taken = [{"pool": name, "bytes": used, "usable_bytes": sizes[name]} for name, used in plan.pools.items()]
+    return {**plan.estimate.to_json(), "beside_bytes": plan.beside, "taken": taken}
 
 
 def files(plan: Plan) -> Iterator[dict[str, Any]]:
@@ -87,8 +99,8 @@ def refusal(plan: Plan, explain: Explainer) -> dict[str, Any] | None:
     found: dict[str, Any] = {"kind": kind, "because": explain.because(judgement)}
     if kind == "no-room":
         found["shortfall_bytes"] = plan.trace.value("layout")["shortfall_bytes"]
-        catalog, facts = plan.request.places.catalog, dict(plan.trace.facts)
-        found["nearest"] = nearest(plan.capacity, plan.trace, plan.subject.entry, catalog, facts)
+        near = nearest(plan)
+        found |= {"nearest": near.says, "try": {"model": near.model, "set": near.settings}}
     return found
 
 

@@ -19,7 +19,8 @@ OnShelf = Callable[[str], Any]
 
 class Companion(NamedTuple):
     """A drafter or projector that belongs to the model: where it is or will be, whether an install brings or has
-    brought it, its bytes on the GPU when loaded (``None``: nobody knows), where that figure is from."""
+    brought it, its bytes on the GPU when loaded (``None``: nobody knows), where that figure is from, and whether it
+    was measured in a running engine, its context included."""
 
     name: str
     path: str
@@ -27,6 +28,7 @@ class Companion(NamedTuple):
     resident_bytes: int | None
     source: str
     header: Header | None = None
+    measured: bool = False
 
 
 class Places(NamedTuple):
@@ -78,6 +80,14 @@ def _header(path: str, places: Places) -> Header:
     from gezel_rules.facts.gguf import read_header
 
     return read_header(path, cache_dir=places.cache / "headers" if places.cache else None)
+
+
+def header_at(path: str, places: Places) -> Header | None:
+    """The header of a file that may not be there, or not be a GGUF: ``None`` then."""
+    try:
+        return _header(path, places)
+    except BadInput:
+        return None
 
 
 def _file(path: str, places: Places) -> Subject:
@@ -139,13 +149,14 @@ def _draft(entry: Entry, found: Any, places: Places) -> Companion | None:
     path = here[0].path if here else str(places.store / entry.id / name)
     measured = draft.resident
     size: int | None
-    if measured and (not here or here[0].sha256 == measured.sha256):
+    counts = measured is not None and (not here or here[0].sha256 == measured.sha256)
+    if measured and counts:
         size, source = measured.bytes, f"measured {measured.measured}, {measured.place}"
     elif here:
         size, source = here[0].size, f"size of {name}"
     else:
         size, source = sum(t.nbytes for t in header.tensors) if header else None, f"{draft.place} header"
-    return Companion(name, path, bool(here) or found is None, size, source, header)
+    return Companion(name, path, bool(here) or found is None, size, source, header, counts)
 
 
 def _other_entry(model_id: str, places: Places, header: Header | None) -> Companion:
@@ -154,6 +165,7 @@ def _other_entry(model_id: str, places: Places, header: Header | None) -> Compan
         size = sum(t.nbytes for t in header.tensors) if header else None
         return Companion(model_id, str(places.store / model_id), False, size, "catalog header", header)
     model = found.by_role("model")[0]
+    header = header_at(model.path, places) or header
     return Companion(model_id, model.path, True, model.size, f"size of {model.name}", header)
 
 
