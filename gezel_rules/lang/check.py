@@ -33,9 +33,12 @@ class Checked(NamedTuple):
     type: Type
 
 
-def check(text: str, scope: Scope) -> Checked:
-    """Parse, bind and type an expression. Raises ExpressionError (message, offset, width) at the first fault."""
-    tree = bind(parse(text), scope.names)
+def check(text: str, scope: Scope, parsed: ast.expr | None = None) -> Checked:
+    """Parse, bind and type an expression. Raises ExpressionError (message, offset, width) at the first fault.
+
+    ``parsed`` is its tree where somebody parsed it already; it is changed in place.
+    """
+    tree = bind(parse(text) if parsed is None else parsed, scope.names)
     return Checked(tree, _typed(tree, scope))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from gezel_rules.errors import Problem
 from gezel_rules.lang.check import Checked, Scope, check, not_a_flag, set_when
-from gezel_rules.lang.parse import ExpressionError, dotted, parse, reads
+from gezel_rules.lang.parse import ExpressionError, below, dotted, parse, prefixes, reads
 from gezel_rules.lang.types import ANY, TEXT, Function, Type, join, table_type, type_of
 from gezel_rules.policy.load import PLACEHOLDER, Draft, Drafts, Place
 from gezel_rules.policy.model import CANDIDATE, Decision, Part, Rule
@@ -32,8 +32,9 @@ def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[s
             node = draft.node.key or draft.node
             drafts.problems.append(node.problem(f"'{name}' is a fact; a decision needs another name"))
     checked: dict[str, Decision] = {}
-    for name in _order(drafts):
-        decision, type_ = _Checker(drafts.decisions[name], Scope(names, functions), drafts.problems).run()
+    trees: dict[str, ast.expr] = {}
+    for name in _order(drafts, trees):
+        decision, type_ = _Checker(drafts.decisions[name], Scope(names, functions), drafts.problems, trees).run()
         names[name] = type_
         checked[name] = decision._replace(unit=decision.unit or type_.unit)
     return checked
@@ -48,12 +49,14 @@ def _with_rows(type_: Type, drafts: Drafts) -> Type:
     return type_._replace(choices=frozenset(map(str, drafts.tables[type_.rows_of][0])), rows_of="")
 
 
-def _order(drafts: Drafts) -> list[str]:
+def _order(drafts: Drafts, trees: dict[str, ast.expr]) -> list[str]:
     """Decision names, each after those it reads; a cycle is a problem, and what depends on it is left out.
+
+    ``trees`` receives what was parsed on the way, by text.
 
     Depth first without recursion: a chain of decisions may be as long as somebody likes.
     """
-    needs = {name: _mentioned(draft, drafts.decisions) for name, draft in drafts.decisions.items()}
+    needs = {name: _mentioned(draft, drafts.decisions, trees) for name, draft in drafts.decisions.items()}
     order: list[str] = []
     state: dict[str, str] = {}
     for start in drafts.decisions:
@@ -88,28 +91,20 @@ def _complain_of_circle(circle: list[str], drafts: Drafts) -> None:
     drafts.problems.append((node.key or node).problem(f"decisions depend on each other: {said}"))
 
 
-def _mentioned(draft: Draft, decisions: Mapping[str, Draft]) -> list[str]:
+def _mentioned(draft: Draft, decisions: Mapping[str, Draft], trees: dict[str, ast.expr]) -> list[str]:
     """Decisions whose names stand in any expression of the draft (unparsable ones are reported later)."""
     found: dict[str, None] = {}
     for text in _expressions(draft.decision):
         try:
-            tree = parse(text)
+            tree = trees[text] if text in trees else trees.setdefault(text, parse(text))
         except ExpressionError:
             continue
-        for path in _paths(tree):
-            prefix = next((p for p in _prefixes(path) if p in decisions), None)
-            if prefix is not None:
+        for node in below(tree):
+            path = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+            prefix = path and next((p for p in prefixes(path) if p in decisions), None)
+            if prefix:
                 found[prefix] = None
     return list(found)
-
-
-def _paths(tree: ast.AST) -> list[str]:
-    return [path for node in ast.walk(tree) if (path := dotted(node)) is not None]
-
-
-def _prefixes(path: str) -> list[str]:
-    parts = path.split(".")
-    return [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
 
 
 def _expressions(decision: Decision) -> list[str]:
@@ -123,8 +118,8 @@ def _expressions(decision: Decision) -> list[str]:
 class _Checker:
     """Checks one decision; keeps what it reads and the problems it finds."""
 
-    def __init__(self, draft: Draft, scope: Scope, problems: list[Problem]) -> None:
-        self.draft, self.scope, self.problems = draft, scope, problems
+    def __init__(self, draft: Draft, scope: Scope, problems: list[Problem], trees: dict[str, ast.expr]) -> None:
+        self.draft, self.scope, self.problems, self.trees = draft, scope, problems, trees
         self.reads: dict[str, None] = {}
 
     def run(self) -> tuple[Decision, Type]:
@@ -143,7 +138,7 @@ class _Checker:
 
     def _typed(self, text: str, node: Node, scope: Scope, at: int = 0) -> Checked:
         try:
-            checked = check(text, scope)
+            checked = check(text, scope, self.trees.pop(text, None))  # binding changes a tree: it serves once
         except ExpressionError as error:
             self.problems.append(node.problem_within(error.message, at + error.offset, error.width))
             return Checked(ast.Constant(None), _FAILED)
