@@ -57,8 +57,17 @@ class Explainer:
         if judgement.value is UNKNOWN and judgement.winner is None:
             return "what it is chosen from is unknown"
         if judgement.winner is None:
-            return f"no rule fires: {self._why_failed(judgement.judged[-1])}" if judgement.judged else "no rule fires"
+            return self._because_nothing(judgement)
         return self._rendered(judgement.winner)
+
+    def _because_nothing(self, judgement: Judgement) -> str:
+        if not judgement.judged:
+            return "no rule fires" if judgement.decision.hit != "search" else "there is nothing to choose from"
+        if judgement.decision.hit != "search":
+            return f"no rule fires: {self._why_failed(judgement.judged[-1])}"
+        last = {say(judged.candidate[0]): judged for judged in judgement.judged}  # what was judged last settled it
+        said = (self._rendered(j) if j.fired is True else f"{name}: no rule fires" for name, j in last.items())
+        return f"nothing is accepted: {'; '.join(said)}"
 
     def _rendered(self, judged: Judged) -> str:
         if not judged.rule.because:

@@ -12,6 +12,8 @@ _NOT = {
     ast.Lt: "not below", ast.LtE: "above", ast.Gt: "not above", ast.GtE: "below",
 }  # fmt: skip
 GIB = 1 << 30
+LONGEST_LISTED = 6
+"""Members a list may have to be shown in full; the options of an engine are hundreds."""
 
 
 def say(value: Any, unit: str = "") -> str:
@@ -120,6 +122,9 @@ class _Words:
         if isinstance(op, ast.In):
             listed = f"not in {self._other(right)}"
             return f"{actual} is {listed}" if isinstance(left, ast.Constant) else f"{name} is {actual}, {listed}"
+        if isinstance(op, ast.NotIn):
+            listed = f"in {self._other(right)}"
+            return f"{actual} is {listed}" if isinstance(left, ast.Constant) else f"{name} is {actual}, {listed}"
         if isinstance(op, ast.Eq):
             return f"{name} is {actual}, not {self._other(right)}"
         if type(op) in _NOT:
@@ -129,7 +134,8 @@ class _Words:
     def _other(self, node: ast.expr) -> str:
         if isinstance(node, (ast.Constant, ast.List)):
             return self.said(node)
-        if isinstance(self.value(node), dict):
+        value = self.value(node)
+        if isinstance(value, dict) or (isinstance(value, list) and len(value) > LONGEST_LISTED):
             return self.name(node)
         return f"{self.name(node)} ({self.said(node)})"
 
