@@ -70,7 +70,7 @@ def _host(got: dict[str, Node], devices: list[dict[str, Any]], problems: list[Pr
         for key, (value, node) in sizes.items():
             facts[f"host.ram_{key}"] = _fact(value, node)
     if "unified" not in got and "devices" in got:
-        shared = any(device.get("kind") in ("unified", "integrated") for device in devices)
+        shared = any(device.get("kind") == "unified" for device in devices)
         facts["host.unified"] = _fact(shared, got["devices"])
     return facts
 

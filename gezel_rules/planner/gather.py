@@ -14,6 +14,8 @@ from gezel_rules.facts.vocabulary import ENGINE, HOST, MODEL, SETTINGS, Word
 from gezel_rules.planner.subject import Subject
 
 Facts = dict[str, Fact]
+SHARES_RAM = ("unified", "integrated")
+"""Kinds of devices whose memory is the machine's RAM."""
 
 
 class Machine(NamedTuple):
@@ -75,7 +77,7 @@ def gpus(devices: Any) -> list[dict[str, Any]]:
     """The devices that count as GPUs of this machine. One that shares the RAM takes no part beside a card of its own
     memory: the engine leaves it out then (llama.cpp 0.6.0-dev)."""
     cards = [d for d in devices or () if d["kind"] == "discrete"]
-    return cards or [d for d in devices or () if d["kind"] in ("unified", "integrated")]
+    return cards or [d for d in devices or () if d["kind"] in SHARES_RAM]
 
 
 def _gpu_facts(devices: Fact | None) -> Facts:
@@ -88,6 +90,7 @@ def _gpu_facts(devices: Fact | None) -> Facts:
         "gpu.free": _sum(cards, "free_bytes", devices.source),
         "gpu.names": Fact([f"{d['name']} {d['description']}" for d in cards], devices.source, "probe"),
         "gpu.devices": Fact([d["name"] for d in cards], devices.source, "probe"),
+        "gpu.shares_ram": Fact(any(d["kind"] in SHARES_RAM for d in cards), devices.source, "probe"),
     }
 
 

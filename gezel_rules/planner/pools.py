@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from gezel_rules.engine.words import say_bytes
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.planner.gather import gpus
+from gezel_rules.planner.gather import SHARES_RAM, gpus
 
 MIB = 1 << 20
-SHARES_RAM = ("unified", "integrated")
 
 
 class Pool(NamedTuple):
