@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gezel_rules.cli import request
 from gezel_rules.cli.pull import drafter_rule, model_json
 from gezel_rules.errors import BadInput
+from gezel_rules.facts.printable import printable
 
 if TYPE_CHECKING:
     from gezel_rules.store.wanted import Installed, InstallPlan
@@ -71,9 +72,9 @@ def _row(model: Installed, drift: str) -> tuple[str, ...]:
     draft, projector = model.by_role("draft"), model.by_role("projector")
     window = model.header.get("context_length")
     return (
-        model.model_id,
+        printable(model.model_id),
         size_words(model.size),
-        str(model.header.get("quant") or model.catalog_quant or "?"),
+        printable(str(model.header.get("quant") or model.catalog_quant or "?")),
         f"{window:,}" if isinstance(window, int) else "?",
         f"{Path(draft[0].path).name} ({size_words(draft[0].size)})" if draft else "-",
         size_words(projector[0].size) if projector else "-",

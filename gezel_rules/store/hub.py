@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urljoin
 
+from gezel_rules.catalog.names import relative_path_fault
 from gezel_rules.errors import BadInput, TransferFailed
 from gezel_rules.store.wanted import Source
 from gezel_rules.store.web import Remote, Web, check_url, origin
@@ -123,6 +124,8 @@ def _described(items: Any) -> Iterator[HubFile]:
     for item in items if isinstance(items, list) else ():
         if not isinstance(item, dict) or item.get("type") != "file" or not isinstance(item.get("path"), str):
             continue
+        if relative_path_fault(item["path"]):
+            continue  # could not be stored under that name; .gitattributes is one of these
         stored = item.get("lfs")
         lfs = stored if isinstance(stored, dict) else {}
         size, digest = lfs.get("size", item.get("size")), lfs.get("oid", "")

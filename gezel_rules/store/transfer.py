@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from gezel_rules.errors import TransferFailed
 from gezel_rules.store.part import Part
 from gezel_rules.store.progress import Limit, Progress
+from gezel_rules.store.rejected import Rejected
 from gezel_rules.store.spread import Job, Probe, Spread
 from gezel_rules.store.stream import Stream
 from gezel_rules.store.troubles import AgainError, Contradicted, Garbled, Mismatch, disk_trouble, meaning
@@ -208,6 +209,7 @@ class Transfer:
         response, part = answer.response, self.part
         if response.headers.get("Content-Encoding", "identity").lower() not in ("identity", ""):
             raise TransferFailed(f"{self.remote.name}: the server re-encodes the file")
+        self._known_wrong(etag)
         total = self.asked.size if total is None else total
         if total is None and "chunked" not in response.headers.get("Transfer-Encoding", "").lower():
             raise TransferFailed(f"{self.remote.name}: the server does not say how long the file is")
@@ -220,6 +222,15 @@ class Transfer:
             part.reset()
             raise TransferFailed(f"{self.remote.name}: the server sends more than {total:,} bytes")
         part.finish()
+
+    def _known_wrong(self, etag: str) -> None:
+        """Refuse a version that arrived wrong before, ahead of its bytes."""
+        digest = Rejected(self.part.path).digest(self.remote.name, etag, self.asked.sha256 or "")
+        if digest:
+            raise Contradicted(
+                f"{self.remote.name}: not downloaded, this version arrived with sha256 {digest} before, "
+                f"wanted {self.asked.sha256}"
+            )
 
     def _stream(self, response: Any, count: int | None, total: int | None, etag: str) -> None:
         moved = lambda at: self.progress.move(self.asked.name, at)  # noqa: E731
@@ -251,6 +262,8 @@ class Transfer:
         wanted = self.asked.sha256 or self.stated
         if wanted and digest != wanted:
             size = self.part.offset
+            if not self.resumed:
+                Rejected(self.part.path).note(self.part.source, self.part.etag, wanted, digest)
             self.part.reset()
             raise (Garbled if self.stated == wanted else Mismatch)(
                 f"{self.remote.name}: {self.asked.name} arrived ({size:,} bytes) with sha256 {digest}, wanted {wanted}",

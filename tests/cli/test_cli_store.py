@@ -97,3 +97,121 @@ def test_errors_are_one_line(tmp_path: Path, words: tuple[str, ...], status: int
     assert done.stdout == ""
     assert message in done.stderr
     assert "Traceback" not in done.stderr and "sEcReT" not in done.stderr
+
+
+# --- over HTTP, as a person sees it ----------------------------------------------------------------------------------
+
+
+def serve(seconds: float, size: int, folder: Path) -> tuple[subprocess.Popen[str], str]:
+    """A server that sends ``size`` bytes within about ``seconds``; answers Range."""
+    script = folder / "serve.py"
+    script.write_text(
+        "import http.server, sys, time\n"
+        "size, seconds = int(sys.argv[1]), float(sys.argv[2])\n"
+        "class Handler(http.server.BaseHTTPRequestHandler):\n"
+        "    def log_message(self, *_): pass\n"
+        "    def do_GET(self):\n"
+        "        said = self.headers.get('Range')\n"
+        "        start = int(said[6:-1]) if said else 0\n"
+        "        self.send_response(206 if said else 200)\n"
+        "        if said: self.send_header('Content-Range', f'bytes {start}-{size - 1}/{size}')\n"
+        "        self.send_header('Content-Length', str(size - start)); self.send_header('ETag', '\"v1\"')\n"
+        "        self.end_headers()\n"
+        "        print(start, flush=True)\n"
+        "        for at in range(start, size, size // 100):\n"
+        "            self.wfile.write(bytes(min(size // 100, size - at))); time.sleep(seconds / 100)\n"
+        "server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)\n"
+        "print(server.server_address[1], flush=True)\n"
+        "server.serve_forever()\n"
+    )
+    running = subprocess.Popen([sys.executable, script, str(size), str(seconds)], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    return running, f"http://127.0.0.1:{int(running.stdout.readline())}/big.bin"
+
+
+ENTRY = """\
+id: big
+name: Big
+family: big
+summary: Zeros.
+quant: Q4_K_M
+files:
+  - role: model
+    name: big.bin
+    size: {size}
+    sha256: "{sha256}"
+    sources:
+      - {{url: "{url}"}}
+"""
+
+
+def catalog_with(folder: Path, size: int, url: str) -> Path:
+    import hashlib
+
+    (folder / "catalog" / "models").mkdir(parents=True)
+    text = ENTRY.format(size=size, sha256=hashlib.sha256(bytes(size)).hexdigest(), url=url)
+    (folder / "catalog" / "models" / "big.yaml").write_text(text)
+    return folder / "catalog"
+
+
+def test_ctrl_c_keeps_what_has_arrived(tmp_path: Path) -> None:
+    import os
+    import signal
+    import time
+
+    size = 10_000_000
+    server, url = serve(2.0, size, tmp_path)
+    try:
+        catalog, store = catalog_with(tmp_path, size, url), tmp_path / "store"
+        words = [sys.executable, "-m", "gezel_rules.cli", "--catalog", catalog, "--store", store, "pull", "big"]
+        pull = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        part = store / ".staging" / "big" / "big.bin.part"
+        until = time.monotonic() + 30
+        while time.monotonic() < until and not (part.exists() and part.stat().st_size > size // 4):
+            time.sleep(0.02)
+        pull.send_signal(signal.SIGINT)
+        _, said = pull.communicate(timeout=30)
+        assert pull.returncode == 130
+        assert "Traceback" not in said
+        kept = part.stat().st_size
+        assert kept >= size // 5
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=dict(os.environ), check=False)
+        assert done.returncode == 0, done.stderr
+        assert server.stdout is not None
+        assert [int(server.stdout.readline()) for _ in range(2)] == [0, kept]
+    finally:
+        server.kill()
+        server.communicate()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_bars_on_a_terminal_silence_in_a_pipe(tmp_path: Path) -> None:
+    import os
+    import pty
+
+    size = 3_000_000
+    server, url = serve(0.6, size, tmp_path)
+    try:
+        catalog, store = catalog_with(tmp_path, size, url), tmp_path / "store"
+        words = [sys.executable, "-m", "gezel_rules.cli", "--catalog", catalog, "--store", store, "pull", "big"]
+        ours, theirs = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=theirs, timeout=60, env=environment, check=False)
+        os.close(theirs)
+        shown = b""
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:
+            pass  # the other end is closed
+        os.close(ours)
+        assert done.returncode == 0
+        assert b"big.bin" in shown and b"MiB" in shown and b"/s" in shown
+        assert b"\x1b[?25h" in shown  # the cursor is back
+        subprocess.run([*words[:-2], "rm", "big"], check=True, capture_output=True)
+        quiet = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert (quiet.returncode, quiet.stderr) == (0, "")
+        assert quiet.stdout.startswith("big: 3,000,000 bytes, verified, in ")
+    finally:
+        server.kill()
+        server.communicate()

@@ -15,11 +15,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gezel_rules.store import stream, transfer
+from gezel_rules.store import spread, stream, transfer
 from gezel_rules.store.install import InstallPlan, Source, Wanted, install, installed, verify
 
 stream.CHECKPOINT_SECONDS = 0.01
 transfer.BACKOFF_SECONDS = 0.01
+spread.PROBE_SECONDS, spread.LEAST_BYTES, spread.PIECE = 0.02, 300_000, 100_000
 
 
 def plan_for(base: str, files: dict[str, Any], known: bool) -> InstallPlan:

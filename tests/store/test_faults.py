@@ -177,6 +177,26 @@ def test_flipped_byte(server: Server, store: Path) -> None:
     assert content(install(plan(server.url(PATH)), store)) == DATA
 
 
+def test_the_same_wrong_file_is_not_paid_for_a_third_time(server: Server, store: Path) -> None:
+    """The server has other bytes of the right length: told twice, then refused before the body, until they change."""
+    server.files[PATH] = File(gguf(SIZE, seed=11), rate=2e7)  # slower than the client: little is under way
+    for _ in range(3):
+        with pytest.raises(TransferFailed) as caught:
+            install(plan(server.url(PATH)), store)
+    assert "not downloaded, this version arrived with sha256" in str(caught.value)
+    assert server.sent[PATH] <= 2 * SIZE + (1 << 20)
+    server.files[PATH] = File(DATA)
+    assert content(install(plan(server.url(PATH)), store)) == DATA
+
+
+def test_two_different_damages_are_no_verdict_on_the_server(server: Server, store: Path) -> None:
+    server.files[PATH] = File(DATA, faults=[("flip", 1), ("flip", 2)])
+    for _ in range(2):
+        with pytest.raises(TransferFailed):
+            install(plan(server.url(PATH)), store)
+    assert content(install(plan(server.url(PATH)), store)) == DATA
+
+
 def test_flipped_byte_falls_over_to_the_next_source(server: Server, store: Path) -> None:
     server.files[PATH] = File(DATA, faults=[("flip", 10)])
     server.files["/mirror/model.gguf"] = File(DATA)
