@@ -65,7 +65,7 @@ HOST = (
     _host("gpu.total", "integer", "memory of all of them", "bytes"),
     _host("gpu.free", "integer", "memory free on all of them now", "bytes"),
     _host("gpu.names", "list", "their names as the engine spells them"),
-    _host("gpu.devices", "list", "their names alone: what --device takes"),
+    _host("gpu.devices", "list", "their names alone, as the engine takes them"),
     _host("gpu.shares_ram", "flag", "those that take part have no memory of their own"),
     _host("gpu.usable", "integer", "what policy lets a launch take of them, others' reservations deducted", "bytes"),
     _host("ram.usable", "integer", "what policy lets a launch take of the RAM", "bytes"),
