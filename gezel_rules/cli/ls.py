@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from gezel_rules.cli import request
 from gezel_rules.cli.pull import drafter_rule, model_json
-from gezel_rules.errors import BadInput
+from gezel_rules.errors import BadInput, GezelError
 from gezel_rules.facts.printable import printable
 
 if TYPE_CHECKING:
+    from gezel_rules.planner.launch import Request
     from gezel_rules.store.wanted import Installed, InstallPlan
 
-HEADINGS = ("MODEL", "SIZE", "QUANT", "CONTEXT", "DRAFT", "PROJECTOR", "DRIFT")
+HEADINGS = ("MODEL", "SIZE", "QUANT", "CONTEXT", "DRAFT", "PROJECTOR", "RUNS", "DRIFT")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,12 +29,33 @@ def run(args: argparse.Namespace) -> int:
     from gezel_rules.store.shelf import installed
 
     models = installed(request.store_of(args), lambda text: print(f"gezel-rules: {text}", file=sys.stderr))
-    listed = [(model, _drift(model, args)) for model in models]
+    runs = RunsHere(args)
+    listed = [(model, runs.answer(model), _drift(model, args)) for model in models]
     if args.json:
-        print(json.dumps([_json(model, drift) for model, drift in listed], indent=2))
+        print(json.dumps([_json(*item) for item in listed], indent=2))
         return 0
-    _show([_row(model, drift) for model, drift in listed])
+    _show([_row(*item) for item in listed])
     return 0
+
+
+class RunsHere:
+    """Whether this machine can run a model now: what a plan with the engine found would say; nothing is started."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = argparse.Namespace(**{**vars(args), "model": "", "set": [], "engine": None, "host": None})
+        self._request: Request | None = None
+
+    def answer(self, model: Installed) -> bool | None:
+        """``None`` when nobody can tell: no engine was found, or the model's header cannot be read."""
+        from gezel_rules.planner.launch import make_plan
+
+        try:
+            self._request = self._request or request.request_of(self._args)
+            if self._request.engine is None:
+                return None
+            return not make_plan(self._request._replace(model=model.model_id)).refused
+        except GezelError:
+            return None
 
 
 def _drift(model: Installed, args: argparse.Namespace) -> str:
@@ -58,17 +80,18 @@ def _today(model: Installed, args: argparse.Namespace) -> InstallPlan | None:
     return plan_install(entry, model.backend, model.vision, drafter_rule(entry, request.policies_of(args)))
 
 
-def _json(model: Installed, drift: str) -> dict[str, Any]:
+def _json(model: Installed, runs: bool | None, drift: str) -> dict[str, Any]:
     draft, projector = model.by_role("draft"), model.by_role("projector")
     return {
         **model_json(model),
+        "runs_here": runs,
         "drift": drift,
         "draft": {"path": draft[0].path, "size": draft[0].size} if draft else None,
         "projector": {"path": projector[0].path, "size": projector[0].size} if projector else None,
     }
 
 
-def _row(model: Installed, drift: str) -> tuple[str, ...]:
+def _row(model: Installed, runs: bool | None, drift: str) -> tuple[str, ...]:
     draft, projector = model.by_role("draft"), model.by_role("projector")
     window = model.header.get("context_length")
     return (
@@ -78,6 +101,7 @@ def _row(model: Installed, drift: str) -> tuple[str, ...]:
         f"{window:,}" if isinstance(window, int) else "?",
         f"{Path(draft[0].path).name} ({size_words(draft[0].size)})" if draft else "-",
         size_words(projector[0].size) if projector else "-",
+        {True: "yes", False: "no", None: "?"}[runs],
         drift,
     )
 

@@ -58,6 +58,7 @@ def test_pull_ls_verify_rm(store: Path) -> None:
     assert (model["size"], model["quant"], model["context_length"]) == (SIZE, "Q4_K_M", 32768)
     (listed,) = said("ls", store=store)
     assert listed["drift"] == "current"
+    assert listed["runs_here"] in (True, None)  # 270M parameters fit everywhere; without an engine nobody can tell
     assert listed["draft"] is None
     (plan,) = said("pull", "gemma-3-270m", "--dry-run", store=store)
     assert (plan["files"][0]["state"], plan["files"][0]["bytes_to_come"]) == ("here", 0)
@@ -65,8 +66,18 @@ def test_pull_ls_verify_rm(store: Path) -> None:
     assert (again.returncode, again.stderr) == (0, "")
     assert said("verify", "gemma-3-270m", store=store)["verified"] is True
     columns = gezel("ls", store=store).stdout.splitlines()
-    assert columns[0].split() == ["MODEL", "SIZE", "QUANT", "CONTEXT", "DRAFT", "PROJECTOR", "DRIFT"]
-    assert columns[1].split() == ["gemma-3-270m", "241", "MiB", "Q4_K_M", "32,768", "-", "-", "current"]
+    assert columns[0].split() == ["MODEL", "SIZE", "QUANT", "CONTEXT", "DRAFT", "PROJECTOR", "RUNS", "DRIFT"]
+    assert columns[1].split() == [
+        "gemma-3-270m",
+        "241",
+        "MiB",
+        "Q4_K_M",
+        "32,768",
+        "-",
+        "-",
+        columns[1].split()[-2],
+        "current",
+    ]
     path = Path(model["files"][0]["path"])
     with path.open("r+b") as file:
         file.seek(1000)

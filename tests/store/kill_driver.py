@@ -94,9 +94,12 @@ def main() -> None:
     job = json.load(sys.stdin)
     chance = random.Random(job["seed"])
     seconds = [whole_install(job, number) for number in range(4)]
-    for number in range(job["count"]):
+    killed = number = 0
+    while killed < job["count"] and number < job["most"]:
         warned.clear()
-        print(json.dumps({**trial(number, job, min(seconds[1:]), chance), "warned": list(warned)}), flush=True)
+        result = trial(number, job, min(seconds[1:]), chance)
+        print(json.dumps({**result, "warned": list(warned)}), flush=True)
+        killed, number = killed + result["killed"], number + 1
 
 
 if __name__ == "__main__":

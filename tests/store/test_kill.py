@@ -42,11 +42,10 @@ def test_kill_at_random_moments(server: Server, tmp_path: Path) -> None:
     old = {"model.gguf": gguf(256) + real_bytes(300_000, 30_000_000), "mmproj.gguf": new["mmproj.gguf"]}
     for name in new:
         server.files[f"/old/{name}"] = File(old[name])
-        for trial in ["whole", *(f"t{number}" for number in range(MOMENTS))]:
+        for trial in ["whole", *(f"t{number}" for number in range(2 * MOMENTS))]:
             shared = {"Accept-Ranges": "bytes"} if trial[-1] in "13579" else {}  # over several connections, then
             server.files[f"/{trial}/{name}"] = File(new[name], rate=RATE if not shared else RATE / 3, headers=shared)
     results = list(run(server, tmp_path, old, new))
-    assert len(results) == MOMENTS
     was = [hashlib.sha256(data).hexdigest() for data in old.values()]
     will = [hashlib.sha256(data).hexdigest() for data in new.values()]
     for number, result in enumerate(results):
@@ -59,8 +58,11 @@ def test_kill_at_random_moments(server: Server, tmp_path: Path) -> None:
         assert sum(path.startswith("m/") for path in result["left"]) == 3, where
         for name, data in new.items():
             assert server.sent[f"/t{number}/{name}"] <= len(data) + SLACK, where
-    killed = [result for result in results if result["killed"]]
-    assert len(killed) > MOMENTS * 0.8
+    sizes = sum(map(len, new.values())) * len(results)
+    sent = sum(count for path, count in server.sent.items() if path.startswith("/t"))
+    print(f"{sent / sizes:.3f} of the bytes were sent; {sum(result['killed'] for result in results)} were killed")
+    assert sent < sizes * 1.1  # bytes on the way, and since the last checkpoint; a new start each time would be 1.5
+    assert sum(result["killed"] for result in results) == MOMENTS
     assert any(server.sent[f"/t{n}/model.gguf"] > 0 and not result["listed"] for n, result in enumerate(results))
 
 
@@ -71,7 +73,15 @@ def run(server: Server, root: Path, old: dict[str, bytes], new: dict[str, bytes]
             for name, data in files.items()
         }
 
-    job = {"base": server.base, "root": str(root), "seed": SEED, "count": MOMENTS, "old": about(old), "new": about(new)}
+    job = {
+        "base": server.base,
+        "root": str(root),
+        "seed": SEED,
+        "count": MOMENTS,
+        "most": 2 * MOMENTS,
+        "old": about(old),
+        "new": about(new),
+    }
     driver = Path(__file__).with_name("kill_driver.py")
     done = subprocess.run([sys.executable, driver], input=json.dumps(job), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
