@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
+from gezel_rules.unknown import UNKNOWN, Unknown
 
-class Unknown:
-    """The one value that stands for "not known"; it is neither true, false, zero nor ``None``."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "unknown"
-
-    def __bool__(self) -> bool:
-        raise TypeError("unknown is neither true nor false")
-
-
-UNKNOWN: Final = Unknown()
+__all__ = ["UNKNOWN", "Fact", "Unknown"]
 
 
 class Fact(NamedTuple):
