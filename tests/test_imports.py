@@ -1,0 +1,53 @@
+"""Who may import whom, and what a warm plan leaves alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("numpy", "gguf", "jsonschema", "psutil", "rich", "httpx", "urllib3", "asyncio", "ruamel", "importlib.metadata")
+
+
+def test_import_contracts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from importlinter.cli import lint_imports
+
+    monkeypatch.chdir(ROOT)
+    status = lint_imports(config_filename=str(ROOT / ".importlinter"), no_cache=True)
+    assert status == 0, capsys.readouterr().out
+
+
+def test_an_import_upwards_would_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from importlinter.cli import lint_imports
+
+    monkeypatch.chdir(ROOT)
+    upside_down = (ROOT / ".importlinter").read_text().replace("    engine\n    policy\n", "    policy\n    engine\n")
+    (tmp_path / ".importlinter").write_text(upside_down)
+    assert lint_imports(config_filename=str(tmp_path / ".importlinter"), no_cache=True) == 1
+    assert "gezel_rules.engine is not allowed to import gezel_rules.policy" in capsys.readouterr().out
+
+
+def loaded_by(program: str, cwd: Path) -> set[str]:
+    """The modules in memory after a program of our own has run in a fresh interpreter."""
+    tail = "\nimport sys\nprint('\\n' + ' '.join(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program + tail], capture_output=True, text=True, cwd=cwd, check=True)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import gezel_rules",
+        "import gezel_rules.cli",
+        "from gezel_rules.cli import main; main(['plan', 'qwen3-8b', '--host', 'rtx-4090'])",
+    ],
+    ids=["package", "command line", "warm plan"],
+)
+def test_light_to_start(program: str, tmp_path: Path) -> None:
+    loaded_by(program, tmp_path)  # fills the caches
+    assert sorted(set(HEAVY) & loaded_by(program, tmp_path)) == []
