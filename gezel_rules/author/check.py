@@ -13,7 +13,7 @@ from gezel_rules.lang.types import Function, Type
 from gezel_rules.policy.check import check_drafts
 from gezel_rules.policy.load import Drafts, load_drafts
 from gezel_rules.policy.model import Decision
-from gezel_rules.policy.seal import policy_paths
+from gezel_rules.policy.seal import in_order, policy_paths
 from gezel_rules.source import Node, load_yaml
 
 Reader = Callable[[Path], object]
@@ -61,7 +61,7 @@ def check_directory(
         problems += found
     problems += _second_opinion(directory, schema, {p.span.file for p in problems if p.span})
     return Report(
-        tuple(sorted(dict.fromkeys(problems), key=_in_file_order)),
+        tuple(in_order(library.drafts, problems)),
         () if problems else tuple(sorted(stale(library.drafts, today), key=_in_file_order)),
         len(policy_paths(directory)) + sum(count for count, _ in others),
         len(library.drafts.decisions),

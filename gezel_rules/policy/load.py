@@ -51,13 +51,14 @@ class Draft(NamedTuple):
 
 
 class Drafts(NamedTuple):
-    """All files of a set, before their expressions are checked."""
+    """All files of a set, before their expressions are checked; ``unread`` names those that are no YAML."""
 
     files: list[PolicyFile]
     tables: dict[str, tuple[Any, Node]]
     decisions: dict[str, Draft]
     plain: dict[str, Any]
     problems: list[Problem]
+    unread: list[str]
 
 
 def shown_name(path: Path, directory: Path) -> str:
@@ -68,13 +69,14 @@ def shown_name(path: Path, directory: Path) -> str:
 
 def load_drafts(paths: Iterable[Path], directory: Path) -> Drafts:
     """Read all files, collecting problems over all of them."""
-    drafts = Drafts([], {}, {}, {}, [])
+    drafts = Drafts([], {}, {}, {}, [], [])
     for path in paths:
         name = shown_name(path, directory)
         try:
             root = load_yaml(path, name)
         except BadInput as error:
             drafts.problems.extend(error.problems)
+            drafts.unread.append(name)
             continue
         drafts.plain[path.relative_to(directory).as_posix()] = root.plain()
         _read_file(root, path.relative_to(directory).with_suffix("").as_posix(), drafts)

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules import __version__
 from gezel_rules.cache import keep
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.lang.types import Function, Type
 from gezel_rules.policy.model import Decision, PolicyFile, PolicySet, Rule
+
+if TYPE_CHECKING:
+    from gezel_rules.policy.load import Drafts
 
 CACHE_FORMAT = 3
 LOGS = "logs"
@@ -75,15 +78,20 @@ def compile_policies(
     load_log_policies(log_policy_paths(directory), directory, drafts)
     decisions = check_drafts(drafts, facts, functions)
     if drafts.problems:
-        raise BadInput(sorted(drafts.problems, key=_in_file_order))
+        raise BadInput(in_order(drafts))
     tables = {name: rows for name, (rows, _) in drafts.tables.items()}
     names = frozenset((*facts, *tables, *decisions, "candidate"))
     declared = [name for name in drafts.decisions if drafts.decisions[name].decision.flag]
     return PolicySet(decisions, tables, tuple(drafts.files), digest_of(drafts.plain, declared), names, tuple(declared))
 
 
-def _in_file_order(problem: Problem) -> tuple[str, int, int]:
-    return problem.span[:3] if problem.span else ("", 0, 0)
+def in_order(drafts: Drafts, more: Iterable[Problem] = ()) -> list[Problem]:
+    """Each problem once, in file order; a file that is no YAML comes first: others may only miss what it would give."""
+    return sorted(dict.fromkeys([*drafts.problems, *more]), key=lambda problem: _place(problem, drafts.unread))
+
+
+def _place(problem: Problem, first: Sequence[str]) -> tuple[bool, str, int, int]:
+    return (problem.span.file not in first, *problem.span[:3]) if problem.span else (False, "", 0, 0)
 
 
 def digest_of(plain: Mapping[str, Any], flags: Sequence[str]) -> str:
