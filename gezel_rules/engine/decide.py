@@ -62,7 +62,8 @@ def decide(
     Raises BadInput with the rule's place when a rule cannot be evaluated or two ``unique`` rules fire.
     """
     names: dict[str, Any] = dict.fromkeys(policies.names, UNKNOWN)  # a fact that was left out is unknown
-    names.update((name, fact.value) for name, fact in facts.items())
+    for name, fact in facts.items():
+        names[name] = fact.value
     names.update(policies.tables)
     names.update(given or {})
     evaluator = Evaluator(names, functions)
@@ -87,11 +88,17 @@ def _needed(policies: PolicySet, goals: Iterable[str], given: Mapping[str, Any])
 
 
 def _fires(rule: Rule, decision: Decision, policies: PolicySet, evaluator: Evaluator, candidate: Any = None) -> Judged:
-    evaluator.record = []
-    fired = True if rule.when is None else _value(rule.when, rule, decision, policies, evaluator)
-    if fired is not True and fired is not False and fired is not UNKNOWN:
-        raise _fault(f"'when' gives {fired!r}, not true or false", rule, decision)
-    return Judged(rule, fired, evaluator.record, candidate)
+    record: Record = []
+    evaluator.record = record
+    fired: Any = True
+    if rule.when is not None:
+        try:
+            fired = evaluator.evaluate(policies.tree(rule.when))
+        except EvaluationError as error:
+            raise _fault(error.message, rule, decision) from None
+        if fired is not True and fired is not False and fired is not UNKNOWN:
+            raise _fault(f"'when' gives {fired!r}, not true or false", rule, decision)
+    return Judged(rule, fired, record, candidate)
 
 
 def _value(text: str, rule: Rule, decision: Decision, policies: PolicySet, evaluator: Evaluator) -> Any:

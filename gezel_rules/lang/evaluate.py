@@ -16,7 +16,7 @@ from typing import Any
 
 from simpleeval import SimpleEval
 
-from gezel_rules.facts.fact import UNKNOWN
+from gezel_rules.unknown import UNKNOWN
 
 Value = Any  # plain JSON, or UNKNOWN
 Record = list[tuple[ast.expr, Value]]
@@ -59,7 +59,7 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
 
     def evaluate(self, tree: ast.expr) -> Value:
         """The tree's value. Raises EvaluationError."""
-        return self._eval(tree)
+        return self.nodes[tree.__class__](tree)
 
     def _eval(self, node: ast.expr) -> Value:
         return self.nodes[node.__class__](node)
@@ -110,15 +110,17 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
         return value
 
     def _on_compare(self, node: ast.Compare) -> Value:
-        # The commonest shape is a fact against a constant: both sides are read without another call.
-        left_node, right_node = node.left, node.comparators[0]
-        left = self.names[left_node.id] if isinstance(left_node, ast.Name) else self._eval(left_node)
-        right = right_node.value if isinstance(right_node, ast.Constant) else self._eval(right_node)
+        try:
+            name, left_node, constant, right_node, operation = node.gezel_parts  # type: ignore[attr-defined]
+        except AttributeError:
+            name, left_node, constant, right_node, operation = _parts(node)
+        left = self.names[name] if name is not None else self.nodes[left_node.__class__](left_node)
+        right = constant if right_node is None else self.nodes[right_node.__class__](right_node)
         if left is UNKNOWN or right is UNKNOWN:
             value: Value = UNKNOWN
         else:
             try:
-                value = _OPERATORS[node.ops[0].__class__](left, right)
+                value = operation(left, right)
             except TypeError:
                 raise EvaluationError(f"cannot compare {left!r} with {right!r}", node) from None
         self.record.append((node, value))
@@ -162,6 +164,16 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
         value = UNKNOWN if row is UNKNOWN else row.get(node.attr)
         self.record.append((node, value))
         return value
+
+
+def _parts(node: ast.Compare) -> tuple[Any, ...]:
+    """What a comparison is made of, kept with it: most hold a fact against a constant, and neither needs a call."""
+    left, right = node.left, node.comparators[0]
+    name = left.id if isinstance(left, ast.Name) else None
+    constant = right.value if isinstance(right, ast.Constant) else None
+    parts = name, left, constant, None if isinstance(right, ast.Constant) else right, _OPERATORS[type(node.ops[0])]
+    node.gezel_parts = parts  # type: ignore[attr-defined]
+    return parts
 
 
 def _not_a_flag(value: Value, node: ast.expr) -> EvaluationError:
