@@ -131,6 +131,26 @@ def _recorded(known: Known, bench: Bench, received: Received, origin: str, commi
     return InstalledFile(wanted.role, wanted.name, where, stat.st_size, digest, verified, origin, *times, commit)
 
 
+def room(known: Known, bench: Bench) -> int:
+    """Bytes of disk that bringing the file will take; 0 when its size is unknown, or where a link will do."""
+    if any(path.stat().st_dev == bench.store.stat().st_dev for path in _linkable(known, bench)):
+        return 0
+    begun = (bench.part(known.wanted.name), bench.ready / known.wanted.name)
+    return max(0, (known.size or 0) - max((path.lstat().st_size for path in begun if path.exists()), default=0))
+
+
+def _linkable(known: Known, bench: Bench) -> Iterator[Path]:
+    """Files on this machine that should be this one: named by a source, in the hub cache, another model's."""
+    for source in known.wanted.sources:
+        if source.kind == "path" and (path := Path(source.location).expanduser()).is_file():
+            yield path
+        elif source.kind == "hub" and known.sha256 and (cached := hub.cached(source, known.sha256, known.commit)):
+            yield cached
+    for file in _siblings(known, bench):
+        if unchanged(file):
+            yield Path(file.path)
+
+
 def _loose(known: Known, bench: Bench) -> InstalledFile | None:
     """Whole files that an interrupted install left: in ``ready``, or in a generation no manifest names."""
     name = known.wanted.name
@@ -152,18 +172,19 @@ def _folders(folder: Path) -> list[Path]:
 
 def _sibling(known: Known, bench: Bench) -> InstalledFile | None:
     """Another model's file of the same name, digest and size, by hard link; a volume that cannot link downloads."""
-    if not known.sha256:
-        return None
-    for model in shelf.installed(bench.store, lambda _: None):
-        for file in model.files:
-            if (file.name, file.sha256) != (known.wanted.name, known.sha256) or known.size not in (None, file.size):
-                continue
-            if model.directory == bench.directory or not _still(file, bench):
-                continue
-            if adopt.link(Path(file.path), bench.ready / file.name):
-                received = Received(file.sha256, file.size)
-                return _recorded(known, bench, received, file.origin, file.commit)
+    for file in _siblings(known, bench):
+        if _still(file, bench) and adopt.link(Path(file.path), bench.ready / file.name):
+            received = Received(file.sha256, file.size)
+            return _recorded(known, bench, received, file.origin, file.commit)
     return None
+
+
+def _siblings(known: Known, bench: Bench) -> Iterator[InstalledFile]:
+    """What other models recorded under the same name with the same digest and size."""
+    for model in shelf.installed(bench.store, lambda _: None) if known.sha256 else ():
+        for file in model.files if model.directory != bench.directory else ():
+            if (file.name, file.sha256) == (known.wanted.name, known.sha256) and known.size in (None, file.size):
+                yield file
 
 
 def _from_cache(known: Known, bench: Bench) -> InstalledFile | None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gezel_rules.errors import BadInput, Refused, TransferFailed
-from gezel_rules.store.fetch import Bench, Known, bring, kept, learn
+from gezel_rules.store.fetch import Bench, Known, bring, kept, learn, room
 from gezel_rules.store.locks import locked
 from gezel_rules.store.manifest import read_manifest, unchanged
 from gezel_rules.store.names import MANIFEST, STAGING, check_directory, check_names
@@ -120,7 +120,7 @@ def _refreshed(
 
 def _check_space(missing: Sequence[Known], bench: Bench) -> None:
     """Refuse before the first byte what cannot fit. Unknown sizes cannot be counted."""
-    need = sum(max(0, (item.size or 0) - _arrived(item, bench)) for item in missing)
+    need = sum(room(item, bench) for item in missing)
     free = shutil.disk_usage(bench.store).free
     if need and need + SPARE_BYTES > free:
         from gezel_rules.engine.words import say_bytes
@@ -130,11 +130,6 @@ def _check_space(missing: Sequence[Known], bench: Bench) -> None:
             f"{bench.store}: {say_bytes(need)} to fetch, {say_bytes(free)} free; "
             f"make {short} room or choose another --store"
         )
-
-
-def _arrived(item: Known, bench: Bench) -> int:
-    places = (bench.part(item.wanted.name), bench.ready / item.wanted.name)
-    return max((path.lstat().st_size for path in places if path.exists()), default=0)
 
 
 def _tidy(bench: Bench) -> None:

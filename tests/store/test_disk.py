@@ -57,6 +57,15 @@ def test_no_room_is_said_before_the_first_byte(server: Server, small_disk: Path)
     assert not server.gets()
 
 
+def test_what_can_be_linked_needs_no_room(small_disk: Path) -> None:
+    mine = small_disk / "mine.gguf"
+    mine.write_bytes(DATA[:1_500_000])
+    digest = hashlib.sha256(DATA[:1_500_000]).hexdigest()
+    wanted = Wanted("model", "m.gguf", 1_500_000, digest, (Source("path", str(mine)),))
+    model = install(InstallPlan("m", "m", (wanted,)), small_disk / "store")
+    assert Path(model.files[0].path).samefile(mine)
+
+
 def test_disk_full_on_the_way_keeps_the_part(server: Server, small_disk: Path) -> None:
     """The size was not known before; then somebody makes room."""
     server.files[PATH] = File(DATA)

@@ -150,6 +150,33 @@ def test_redirect_to_a_file_is_refused(server: Server) -> None:
         Web().ask("GET", Remote(server.url("/a"), "a"))
 
 
+def test_redirect_from_https_to_http_is_refused() -> None:
+    from gezel_rules.store.web import _follow
+
+    with pytest.raises(TransferFailed, match="redirects from https to http") as caught:
+        _follow("https://hub.example/a?token=sEcReT", "http://cdn.example/b?X-Signature=sEcReT")
+    assert "sEcReT" not in str(caught.value)
+    assert _follow("https://hub.example/a", "/b") == "https://hub.example/b"
+
+
+def test_a_certificate_nobody_vouches_for(server: Server, store: Path, tmp_path: Path) -> None:
+    import shutil
+    import ssl
+    import subprocess
+
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl, to make a certificate with, is not found")
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    subprocess.run(["openssl", *words, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
+    source = Source("url", server.url("/x.gguf").replace("http:", "https:"))
+    with pytest.raises(TransferFailed, match="TLS certificate or handshake refused"):
+        install(InstallPlan("m", "m", (Wanted("model", "x.gguf", None, SHA, (source,)),)), store)
+
+
 @pytest.mark.parametrize("repo", ["../up/x", "user", "user/..", "a/b/c", "user/re po", ""])
 def test_repository_names_cannot_leave_their_place(repo: str) -> None:
     with pytest.raises(BadInput):
