@@ -1,0 +1,289 @@
+"""Small worlds for planner tests: a catalog, hosts and a store written to a directory, and plans made in them.
+
+Entries and hosts are written in the catalog's own format (JSON is YAML), headers as the catalog describes them and, for
+what is installed, as GGUF files of their true size that use no disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gezel_rules.facts.gguf.quants import QUANTS
+from gezel_rules.places import policies_dir
+from gezel_rules.planner.launch import Plan, Request, make_plan
+from gezel_rules.planner.show import explainer, plan_json
+from gezel_rules.planner.subject import Places
+
+GIB = 1 << 30
+LONG_AGO = 1_000_000_000  # a modification time at which a file counts as at rest
+DIGEST = "ab" * 32
+
+
+def shape(
+    *,
+    arch: str = "llama",
+    layers: int = 4,
+    width: int = 256,
+    ffn: int = 512,
+    heads: int = 4,
+    kv_heads: int = 2,
+    head: int = 64,
+    vocab: int = 1024,
+    trained: int = 131072,
+    quant: str = "Q4_K",
+    mtp: int = 0,
+    mtp_tensors: bool = True,
+    experts: int = 0,
+    metadata: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The ``header`` block of a plain transformer; ``mtp`` blocks of a prediction head stand behind its layers."""
+    blocks = layers + mtp
+    meta = {
+        "general.architecture": arch,
+        f"{arch}.context_length": trained,
+        f"{arch}.embedding_length": width,
+        f"{arch}.block_count": blocks,
+        f"{arch}.feed_forward_length": ffn,
+        f"{arch}.vocab_size": vocab,
+        f"{arch}.attention.head_count": heads,
+        f"{arch}.attention.head_count_kv": kv_heads,
+        f"{arch}.attention.key_length": head,
+        f"{arch}.attention.value_length": head,
+    }
+    if mtp:
+        meta[f"{arch}.nextn_predict_layers"] = mtp
+    if experts:
+        meta |= {f"{arch}.expert_count": experts, f"{arch}.expert_used_count": 2}
+    lines = [f"token_embd.weight {quant} {width}x{vocab}", f"output_norm.weight F32 {width}",
+             f"output.weight {quant} {width}x{vocab}"]  # fmt: skip
+    lines += _blocks(blocks, width, ffn, heads, kv_heads, head, quant, experts)
+    if mtp and mtp_tensors:
+        lines += [f"blk.{layers}-{blocks - 1}.nextn.eh_proj.weight {quant} {2 * width}x{width}"]
+    return {"origin": "made up for a test", "metadata": meta | dict(metadata or {}), "tensors": "\n".join(lines) + "\n"}
+
+
+def _blocks(n: int, width: int, ffn: int, heads: int, kv: int, head: int, quant: str, experts: int) -> list[str]:
+    run = f"blk.0-{n - 1}"
+    lines = [
+        f"{run}.attn_norm.weight F32 {width}",
+        f"{run}.attn_q.weight {quant} {width}x{heads * head}",
+        f"{run}.attn_k.weight {quant} {width}x{kv * head}",
+        f"{run}.attn_v.weight {quant} {width}x{kv * head}",
+        f"{run}.attn_output.weight {quant} {heads * head}x{width}",
+        f"{run}.ffn_norm.weight F32 {width}",
+    ]
+    if not experts:
+        pairs = (("gate", width, ffn), ("up", width, ffn), ("down", ffn, width))
+        return lines + [f"{run}.ffn_{name}.weight {quant} {a}x{b}" for name, a, b in pairs]
+    pairs = (("gate", width, ffn), ("up", width, ffn), ("down", ffn, width))
+    lines.append(f"{run}.ffn_gate_inp.weight F32 {width}x{experts}")
+    return lines + [f"{run}.ffn_{name}_exps.weight {quant} {a}x{b}x{experts}" for name, a, b in pairs]
+
+
+LARGE = {"layers": 64, "width": 5120, "ffn": 17408, "heads": 40, "kv_heads": 8, "head": 128, "vocab": 151936}
+"""About 12 GiB in Q4_K."""
+MOE = {
+    "arch": "qwen3moe", "layers": 48, "width": 2048, "ffn": 768, "heads": 32, "kv_heads": 4, "head": 128,
+    "vocab": 151936, "experts": 128,
+}  # fmt: skip
+"""About 16 GiB in Q4_K, nearly all of it experts."""
+
+
+class Shelved(NamedTuple):
+    """A file as the store knows it."""
+
+    name: str
+    path: str
+    size: int
+    sha256: str
+
+
+class Installed(NamedTuple):
+    """A model as the store knows it."""
+
+    model_id: str
+    files: Mapping[str, Shelved]
+
+    def by_role(self, role: str) -> tuple[Shelved, ...]:
+        return (self.files[role],) if role in self.files else ()
+
+
+class World:
+    """A catalog, hosts and a store under one directory; ``plan`` decides a launch in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.store = root / "store"
+        self.shelf: dict[str, Installed] = {}
+        for name in ("catalog/models", "catalog/hosts", "store"):
+            (root / name).mkdir(parents=True)
+        self.host("card", [card()])
+
+    def entry(self, name: str, header: Mapping[str, Any] | None = None, **more: Any) -> str:
+        """A catalog entry; ``more`` are its further fields."""
+        said = {"id": name, "name": name, "family": name, "summary": "Made up.", "quant": "Q4_K", "chat": True}
+        files = [{"role": "model", "name": f"{name}.gguf", "sources": [{"url": f"https://example.org/{name}.gguf"}]}]
+        files += more.pop("files", [])
+        self._write(f"catalog/models/{name}.yaml", {**said, "files": files, "header": header or shape(), **more})
+        return name
+
+    def host(
+        self,
+        name: str,
+        devices: Sequence[Mapping[str, Any]],
+        *,
+        backend: str = "cuda",
+        cpus: int = 16,
+        ram: tuple[str, str] = ("64 GiB", "60 GiB"),
+        flags: Sequence[str] | None = None,
+        version: str = "0.6.0",
+    ) -> str:
+        """A described host."""
+        engine = {"kind": "llama-server", "backend": backend, "version": version}
+        engine |= {"flags": list(flags)} if flags is not None else {}
+        self._write(f"catalog/hosts/{name}.yaml", {
+            "host": name, "summary": "Made up.", "os": "linux", "cpus": cpus, "ram": {"total": ram[0], "free": ram[1]},
+            "engine": engine, "devices": list(devices),
+        })  # fmt: skip
+        return name
+
+    def _write(self, name: str, data: Mapping[str, Any]) -> None:
+        (self.root / name).write_text(json.dumps(data, indent=1))
+
+    def install(self, name: str, **headers: Mapping[str, Any]) -> Installed:
+        """Put a model on the shelf: a file of its true size for each role (``model=shape()``, ``draft=…``)."""
+        files = {}
+        for role, header in headers.items():
+            path = self.store / name / f"{role}.gguf"
+            path.parent.mkdir(exist_ok=True)
+            write_gguf(path, header)
+            files[role] = Shelved(path.name, str(path), path.stat().st_size, DIGEST)
+        self.shelf[name] = Installed(name, files)
+        return self.shelf[name]
+
+    def plan(
+        self,
+        model: str,
+        host: str | None = "card",
+        *assignments: str,
+        environ: Mapping[str, str] | None = None,
+        site: Mapping[str, Any] | None = None,
+        held: Mapping[str, int] | None = None,
+        broke: Sequence[tuple[str, str]] = (),
+    ) -> Launch:
+        """Decide: ``assignments`` are ``--set``, ``site`` the site file, ``held`` what other launches reserved."""
+        sites = ()
+        if site is not None:
+            self._write("site.yaml", site)
+            sites = (self.root / "site.yaml",)
+        where = self.root / "catalog" / "hosts" / f"{host}.yaml" if host else None
+        return Launch(make_plan(Request(
+            model=model, policies=policies_dir(), cache=None, environ=environ or {}, sites=sites, held=held or {},
+            places=Places(self.root / "catalog", self.store, self.shelf.get), assignments=assignments, host=where,
+            broke=lambda build, drafter: (build, drafter) in broke,
+        )))  # fmt: skip
+
+
+class Launch:
+    """A plan with short ways to ask about it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.explain = explainer(plan)
+
+    def __getitem__(self, decision: str) -> Any:
+        return self.plan.trace.value(decision)
+
+    def rule(self, decision: str) -> str | None:
+        """The id of the rule that decided."""
+        winner = self.plan.trace.judgements[decision].winner
+        return winner.rule.id if winner else None
+
+    def because(self, decision: str) -> str:
+        return self.explain.because(self.plan.trace.judgements[decision])
+
+    def level(self, decision: str) -> str:
+        return self.explain.level(self.plan.trace.judgements[decision])
+
+    def beaten(self, decision: str) -> dict[str, str]:
+        return dict(self.explain.beaten(self.plan.trace.judgements[decision]))
+
+    def arg(self, flag: str) -> str | None:
+        """The value an option has in argv, or ``None`` when it is not passed."""
+        argv = self.plan.argv
+        return argv[argv.index(flag) + 1] if flag in argv else None
+
+    @property
+    def argv(self) -> list[str]:
+        return self.plan.argv
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return plan_json(self.plan)
+
+
+def card(name: str = "CUDA0", total: str = "24 GiB", free: str | None = None, **more: str) -> dict[str, str]:
+    """A device of a described host; nothing else holds its memory unless ``free`` says so."""
+    return {"name": name, "description": "A card", "kind": "discrete", "total": total, "free": free or total, **more}
+
+
+def draft_file(name: str = "draft.gguf") -> dict[str, Any]:
+    """The file of an entry's own drafter."""
+    return {"role": "draft", "name": name, "sources": [{"url": f"https://example.org/{name}"}]}
+
+
+def drafter(name: str = "draft.gguf", header: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """An entry's own drafter: its file and what is said about it."""
+    return {"files": [draft_file(name)], "draft": {"file": name, "header": header or dflash(), **more}}
+
+
+def dflash(**more: Any) -> dict[str, Any]:
+    """The header of a small DFlash drafter."""
+    return shape(**{"arch": "dflash", "layers": 2, **more})
+
+
+def write_gguf(path: Path, header: Mapping[str, Any]) -> None:
+    """A GGUF file with this ``header`` block, as long as its tensors would make it."""
+    tensors = list(_tensors(header["tensors"]))
+    body = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(header["metadata"]))
+    body += b"".join(_text(key) + _value(value) for key, value in header["metadata"].items())
+    at = 0
+    for name, dims, number, size in tensors:
+        body += _text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, number, at)
+        at += -(-size // 32) * 32
+    path.write_bytes(body)
+    os.truncate(path, -(-len(body) // 32) * 32 + at)
+    os.utime(path, (LONG_AGO, LONG_AGO))
+
+
+def _tensors(lines: str) -> Any:
+    from math import prod
+
+    from gezel_rules.catalog.header import _names
+
+    numbers = {name: (number, block, size) for number, (name, block, size) in QUANTS.items()}
+    for line in lines.splitlines():
+        run, kind, dims_text = line.split()
+        dims = tuple(map(int, dims_text.split("x")))
+        number, block, size = numbers[kind]
+        for name in _names(run):
+            yield name, dims, number, prod(dims) // block * size
+
+
+def _text(text: str) -> bytes:
+    return struct.pack("<Q", len(text)) + text.encode()
+
+
+def _value(value: Any) -> bytes:
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + _text(value)
+    if isinstance(value, float):
+        return struct.pack("<If", 6, value)
+    if isinstance(value, list):
+        return struct.pack("<IIQ", 9, 4, len(value)) + struct.pack(f"<{len(value)}I", *value)
+    return struct.pack("<II", 4, value)
