@@ -17,6 +17,17 @@ Shapes = Mapping[str, tuple[int, ...]]
 """Tensor dimensions of one layer (fastest first) by name without block and suffix."""
 
 
+class Indexer(NamedTuple):
+    """What narrows attention to the best cells. ``zeros``: a constant of every layer; ``mask``: the indexer's own;
+    ``cells``: it scores; ``top``: it leaves; ``picks``: the last layer's choice (shared by all layers)."""
+
+    zeros: int
+    mask: int
+    cells: int
+    top: int
+    picks: list[int]
+
+
 class Pass(NamedTuple):
     """One batch through one layer.
 
@@ -26,7 +37,8 @@ class Pass(NamedTuple):
     queries and keys; ``hadamard_k/v``: rows of a quantised cache go through one more multiplication; ``state``: f32
     values of a recurrent state; ``owns``: has a cache of its own; ``store``: its device; ``gate``: where a state's gate
     is computed; ``score``: where attention itself is; ``attend``/``feed``/``expert``: devices of the three parts
-    (-1 = host).
+    (-1 = host); ``follow``: of the next layer; ``indexer``:
+    what narrows its attention.
     """
 
     graph: Graph
@@ -53,6 +65,8 @@ class Pass(NamedTuple):
     attend: int
     feed: int
     expert: int
+    follow: int
+    indexer: Indexer | None
 
     def width(self, stem: str) -> int:
         """Values per token that this matrix gives: its second dimension, times the third of a stack of heads."""
@@ -83,14 +97,12 @@ def norm(at: Pass, stem: str, source: int, near: int | None = None) -> int:
 
 
 def attention(at: Pass, source: int) -> int:
-    """Self-attention of a layer, its output projection included."""
+    """Self-attention of a layer that caches K and V in full, up to its output projection."""
     at.graph.device = at.attend
-    if "attn_kv_a_mqa" in at.shapes:
-        return _latent(at, source)
     query, key, value, gate = _projections(at, source)
-    _store(at, key, value)
+    store(at, key, value)
     width = at.heads * at.head_v
-    scored = _scores(at, query, width)
+    scored = scores(at, query, width)
     if gate is not None and at.hadamard_v:
         scored = at.wide(width, scored)
     if gate is not None:  # the query projection carries a gate: half of it opens the output
@@ -99,7 +111,7 @@ def attention(at: Pass, source: int) -> int:
     return scored
 
 
-def _store(at: Pass, *rows: int | None) -> None:
+def store(at: Pass, *rows: int | None) -> None:
     """Write rows into the cache, where it lies: on another device that ends the split."""
     at.graph.device = at.store
     for row in rows:
@@ -159,7 +171,7 @@ def _by_head(at: Pass, stem: str, source: int) -> int:
     return at.graph.op(size, source) if at.hadamard_k else source
 
 
-def _scores(at: Pass, query: int, width: int) -> int:
+def scores(at: Pass, query: int, width: int) -> int:
     """Attention itself: one fused tensor with flash attention; else scores for every cell, head and token."""
     at.graph.device = at.score
     if not at.cells:
@@ -172,26 +184,6 @@ def _scores(at: Pass, query: int, width: int) -> int:
     scored = at.wide(width, at.wide(width, weights))
     at.graph.device = at.attend
     return scored
-
-
-def _latent(at: Pass, source: int) -> int:
-    """Multi-head latent attention: queries absorbed into the latent space, one K row for all heads."""
-    if "attn_q_a" in at.shapes:
-        query = at.multiply("attn_q_b", norm(at, "attn_q_a_norm", at.multiply("attn_q_a", source)))
-    else:
-        query = at.multiply("attn_q", source)
-    latent = at.shapes["attn_kv_a_norm"][0]
-    rope = at.width("attn_kv_a_mqa") - latent
-    absorbed = at.wide(latent * at.heads, query)
-    rotated = at.wide(rope * at.heads, query)
-    joined = at.wide((latent + rope) * at.heads, absorbed, rotated)
-    compressed = at.multiply("attn_kv_a_mqa", source)
-    normed = at.wide(latent, compressed)
-    turned = at.wide(rope, compressed)
-    _store(at, at.wide(latent + rope, normed, turned))
-    scored = _scores(at, joined, latent * at.heads)
-    value = at.shapes["attn_v_b"][1] if "attn_v_b" in at.shapes else at.head_v
-    return at.wide(value * at.heads, at.wide(value * at.heads, scored))
 
 
 def feed_forward(at: Pass, source: int, suffix: str = "") -> int:
@@ -221,7 +213,7 @@ def experts(at: Pass, routed: int, source: int) -> int:
     if at.row.get("experts_weigh_input"):
         source = graph.inplace(at.wide(at.shapes["ffn_gate_exps"][0], source, weights))
     out = _stacked(at, source, chosen)
-    graph.device = at.attend  # weighing and adding have no weights: with the next layer's, not with the experts
+    graph.device = _weighing(at)
     if not at.row.get("experts_weigh_input"):
         out = graph.op(graph.size(out), out, weights, reuse=(out,))
     width = at.shapes["ffn_down_exps"][1]
@@ -229,6 +221,14 @@ def experts(at: Pass, routed: int, source: int) -> int:
     for _ in range(at.used - 2):
         total = graph.op(graph.size(total), total, out, reuse=(total,))
     return total
+
+
+def _weighing(at: Pass) -> int:
+    """Where experts are weighed and added, which takes no weights: with them, unless they are on the host; then with
+    whatever comes next."""
+    if at.expert >= 0:
+        return at.attend
+    return at.feed if "ffn_down_shexp" in at.shapes or "ffn_down" in at.shapes else at.follow
 
 
 def _stacked(at: Pass, source: int, chosen: int) -> int:

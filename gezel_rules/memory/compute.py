@@ -9,17 +9,18 @@ the host for large batches come on top: ``estimate``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from gezel_rules.memory.blocks import FLOAT, Pass
+from gezel_rules.memory.blocks import FLOAT, Indexer, Pass
 from gezel_rules.memory.embeddings import PerLayer, inject, look_up, stack, stacked_layer
 from gezel_rules.memory.geometry import Geometry
 from gezel_rules.memory.graph import Graph, peaks
 from gezel_rules.memory.kv_cache import window_cells
 from gezel_rules.memory.launch import Context, Launch
 from gezel_rules.memory.layer_pass import layer_pass
+from gezel_rules.memory.layers import number as count
 from gezel_rules.memory.offload import HOST, Owners
 from gezel_rules.memory.spots import Spot, gate_device, held_caches, sampled, spots_of
 
@@ -29,7 +30,7 @@ HALF = 2  # bytes of a mask entry with flash attention
 
 class Forward(NamedTuple):
     """One forward pass in the making. ``rows``: tokens of the batch; ``masks``: nodes of the full and the windowed
-    mask (the latter ``None`` when nothing slides)."""
+    mask (the latter ``None`` when nothing slides); ``indexers``: by layer."""
 
     geo: Geometry
     context: Context
@@ -39,6 +40,7 @@ class Forward(NamedTuple):
     graph: Graph
     rows: int
     masks: tuple[int, int | None]
+    indexers: Mapping[int, Indexer]
 
 
 @lru_cache(maxsize=256)
@@ -53,7 +55,8 @@ def compute_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) 
         graph.given(size * FLOAT * rows)
     graph.given(width)  # embeddings instead of tokens: reserved, not read, never freed
     picture = graph.given(width)  # embeddings of images mixed with tokens
-    run = Forward(geo, context, launch, own, spots, graph, rows, _given(geo, context, graph, rows))
+    masks = _given(geo, context, graph, rows)
+    run = Forward(geo, context, launch, own, spots, graph, rows, masks, _indexers(geo, context, graph, rows, spots))
     _trunk(run, _embed(run, picture, width))
     return peaks(graph)
 
@@ -77,15 +80,14 @@ def draft_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) ->
     width = geo.embedding * rows * FLOAT
     graph.given(FLOAT * rows)
     state = graph.given(width)
-    run = Forward(geo, context, launch, own, spots, graph, rows, _given(geo, context, graph, rows))
+    run = Forward(geo, context, launch, own, spots, graph, rows, _given(geo, context, graph, rows), {})
     graph.device = HOST
     token = graph.op(width)
     graph.device = spots[-1].attend
     joined = graph.op(2 * width, graph.inplace(graph.inplace(token)), graph.inplace(graph.inplace(state)))
     stream = graph.op(width, joined)
     for i in range(geo.trunk, len(geo.layers)):
-        before, follow = spots[i].attend, own.output
-        stream = layer_pass(_pass(run, i), stream, geo.layers[i], spots[i], before, follow, rows, geo)
+        stream = layer_pass(_pass(run, i), stream, geo.layers[i], spots[i], spots[i].attend, rows, geo)
     _head(run, stream, late=True)
     return peaks(graph)
 
@@ -111,6 +113,17 @@ def _given(geo: Geometry, context: Context, graph: Graph, rows: int) -> tuple[in
     return wide, graph.given(window_cells(geo, context) * size) if geo.window else None
 
 
+def _indexers(geo: Geometry, context: Context, graph: Graph, rows: int, spots: Sequence[Spot]) -> dict[int, Indexer]:
+    """The indexers of latent attention: a mask, and a constant for every layer."""
+    if not (geo.mla and geo.indexer):
+        return {}
+    cells, picks = context.ctx_seq, list[int]()
+    top = min(count(geo.header, "attention.indexer.top_k", cells), cells)
+    mask = graph.given(HALF * rows * cells)
+    latent = [i for i in range(geo.trunk) if "attn_kv_a_mqa" in geo.shapes[i]]
+    return {i: Indexer(graph.constant(FLOAT * rows * top, spots[i].attend), mask, cells, top, picks) for i in latent}
+
+
 def _trunk(run: Forward, stream: int) -> None:
     """The layers that matter, then the head."""
     geo, graph, spots = run.geo, run.graph, run.spots
@@ -131,8 +144,7 @@ def _one(run: Forward, number: int, stream: int, outputs: int, rows_of: PerLayer
     before = spots[number - 1].attend if number else HOST
     if geo.streams > 1 and rows_of:
         return stacked_layer(at, stream, geo.streams, rows_of, before if number else run.own.output)
-    follow = spots[number + 1].attend if number + 1 < len(spots) else run.own.output
-    stream = layer_pass(at, stream, geo.layers[number], spots[number], before, follow, outputs, geo)
+    stream = layer_pass(at, stream, geo.layers[number], spots[number], before, outputs, geo)
     return run.graph.add(stream, inject(at, stream, stream, rows_of)) if rows_of else stream
 
 
@@ -180,6 +192,8 @@ def _pass(run: Forward, number: int) -> Pass:
         attend=spot.attend,
         feed=spot.feed,
         expert=spot.expert,
+        follow=run.spots[number + 1].attend if number + 1 < geo.trunk else run.own.output,
+        indexer=run.indexers.get(number),
     )
 
 

@@ -84,7 +84,7 @@ def geometry(header: HeaderInfo, tables: Tables) -> Geometry:
     blocks = rules.block_count(header, row)
     nextn = rules.nextn_layers(header, row, blocks)
     heads, kv_heads = rules.head_counts(header, blocks)
-    head_k, head_v = rules.head_sizes(header, heads)
+    head_k, head_v = rules.head_sizes(header, row, heads)
     layers, window = _layers(header, row, blocks, nextn, heads, kv_heads, head_k, head_v)
     weights = all_weights(header, row, tables)
     shapes, kinds = layer_shapes(weights, blocks)

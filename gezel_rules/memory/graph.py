@@ -43,6 +43,10 @@ class Graph:
         """An input of the graph, held by the host from the start; pipelining keeps all its copies."""
         return self._append(Node(_aligned(size) * self.copies, (), (), -1, True, self.copies > 1))
 
+    def constant(self, size: int, device: int) -> int:
+        """A tensor of the graph itself, there from the start on its reader's device."""
+        return self._append(Node(_aligned(size), (), (), device, True))
+
     def outside(self, size: int, device: int) -> int:
         """A tensor that another buffer of this device holds: it costs only where it has to be copied."""
         return self._append(Node(_aligned(size), (), (), device, outside=True))

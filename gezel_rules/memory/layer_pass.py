@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from gezel_rules.memory.blocks import Pass, attention, experts, feed_forward, norm, project
+from gezel_rules.memory.blocks import Pass, experts, feed_forward, norm, project
 from gezel_rules.memory.geometry import Geometry, Layer
+from gezel_rules.memory.latent import attend
 from gezel_rules.memory.offload import HOST
 from gezel_rules.memory.spots import Spot
 from gezel_rules.memory.states import recurrence
 
 
-def layer_pass(
-    at: Pass, stream: int, layer: Layer, spot: Spot, before: int, follow: int, outputs: int, geo: Geometry
-) -> int:
+def layer_pass(at: Pass, stream: int, layer: Layer, spot: Spot, before: int, outputs: int, geo: Geometry) -> int:
     """One block: mix, add, feed forward, add."""
     graph, shapes = at.graph, at.shapes
     graph.device = spot.attend
@@ -19,7 +18,7 @@ def layer_pass(
     mixes = layer.recurrent or any(k in shapes for k in ("attn_q", "attn_qkv", "attn_kv_a_mqa", "attn_q_a"))
     residual = stream
     if mixes and at.row.get("parallel"):
-        scored = attention(at, normed)
+        scored = attend(at, normed)
         out = feed_forward(at, normed)
         graph.device = spot.attend
         return graph.add(graph.add(out, residual), project(at, scored))
@@ -39,7 +38,7 @@ def layer_pass(
     kept = "post_ffw_norm" in shapes and stem != "ffn_norm"
     source = stream if kept else norm(at, stem, stream, nearby) if mixes or stem in shapes else normed
     out = _feed(at, source, stream)
-    graph.device = follow if spot.feed == HOST or spot.expert == HOST else spot.attend
+    graph.device = at.follow if spot.feed == HOST or spot.expert == HOST else spot.attend
     out = norm(at, "post_ffw_norm", out)
     return graph.add(out, stream)
 
@@ -47,12 +46,12 @@ def layer_pass(
 def _mix(at: Pass, stream: int, normed: int, layer: Layer) -> tuple[int, int]:
     """Attention, a recurrence, or both side by side."""
     if layer.recurrent and layer.cached:
-        scored = attention(at, normed)
+        scored = attend(at, normed)
         state = recurrence(at, norm(at, "attn_norm", stream))
         return at.graph.add(project(at, scored), state), normed
     if layer.recurrent:
         return recurrence(at, normed), normed
-    return project(at, attention(at, normed)), normed
+    return project(at, attend(at, normed)), normed
 
 
 def _last_rows(at: Pass, outputs: int, mixed: int, residual: int) -> tuple[Pass, int, int]:

@@ -87,10 +87,10 @@ def head_counts(header: HeaderInfo, blocks: int) -> tuple[list[int], list[int]]:
     return heads * times, kv_heads * times
 
 
-def head_sizes(header: HeaderInfo, heads: Sequence[int]) -> tuple[int, int]:
-    if not heads[0]:  # as the engine: no heads in the first layer, no attention sizes
+def head_sizes(header: HeaderInfo, row: Mapping[str, Any], heads: Sequence[int]) -> tuple[int, int]:
+    if not heads[0] and not row.get("headless_first"):  # as the engine: no heads in the first layer, no attention sizes
         return 0, 0
-    size = needed(header, "embedding_length") // heads[0]
+    size = needed(header, "embedding_length") // heads[0] if heads[0] else 0
     return number(header, "attention.key_length", size), number(header, "attention.value_length", size)
 
 

@@ -99,7 +99,7 @@ def place_weights(geo: Geometry, mtp: bool, launch: Launch, own: Owners) -> Iter
     rules, trunk = overrides(launch), geo.trunk
     expert_layers = len(geo.layers) if launch.cpu_moe else launch.n_cpu_moe
     for weight in geo.weights:
-        if weight.place >= trunk and not mtp:
+        if weight.place >= trunk and not (mtp or weight.kept):
             continue
         device = override_of(weight.name, rules) if rules else None
         if device is None:

@@ -16,7 +16,8 @@ ALIGNMENT = 32  # bytes; ggml pads every tensor of a buffer
 
 
 class Weight(NamedTuple):
-    """One tensor as loaded. ``place``: layer index, ``INPUT`` or ``OUTPUT``; ``repack``: the CPU re-packs it."""
+    """One tensor as loaded. ``place``: layer index, ``INPUT`` or ``OUTPUT``; ``repack``: the CPU re-packs it; ``kept``:
+    loaded with the trunk even if it belongs to the MTP head."""
 
     name: str
     bytes: int
@@ -27,12 +28,14 @@ class Weight(NamedTuple):
     lazy: bool
     dims: tuple[int, ...]
     twice: bool = True
+    kept: bool = False
 
 
 def all_weights(header: HeaderInfo, row: Mapping[str, Any], tables: Tables) -> tuple[Weight, ...]:
     """Every tensor of the header. A tied output is a second use of the token embedding and appears as one more
     ``OUTPUT`` weight of the same size; ``twice`` says whether it costs bytes again when both stay on the host."""
-    found = [_weight(t, tables) for t in header.tensors]
+    kept = tuple(row.get("mtp_keeps", ()))
+    found = [_weight(t, tables, kept) for t in header.tensors]
     tied = _tied(header)
     if tied is not None:
         repack = _repacks(tied, 2, tables)
@@ -55,7 +58,7 @@ def _tied(header: HeaderInfo) -> TensorInfo | None:
     return embedding
 
 
-def _weight(tensor: TensorInfo, tables: Tables) -> Weight:
+def _weight(tensor: TensorInfo, tables: Tables, kept: tuple[str, ...] = ()) -> Weight:
     name = tensor.name
     block, stem = _parted(name)
     bare = stem.rsplit(".", 1)[0]
@@ -71,6 +74,7 @@ def _weight(tensor: TensorInfo, tables: Tables) -> Weight:
         ffn=bare in DENSE,
         lazy=bool(row.get("lazy")) and tensor.nbytes > limit,
         dims=tensor.dims,
+        kept=bare in kept,
     )
 
 
