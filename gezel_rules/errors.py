@@ -37,7 +37,7 @@ class Problem(NamedTuple):
 
 
 class GezelError(Exception):
-    """Base of every error a person may see: ``problems`` in file order; ``exit_status`` as the command line promises."""
+    """Base of every error a person may see. ``problems`` in file order; ``exit_status`` as the command line has it."""
 
     exit_status: ClassVar[int] = 2
 

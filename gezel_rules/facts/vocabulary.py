@@ -49,9 +49,7 @@ def _entry(name: str, kind: str, says: str, unit: str = "", rows_of: str = "", o
     return Word(name, kind, says, "catalog entry", unit, optional, rows_of)
 
 
-def _setting(
-    name: str, kind: str, says: str, unit: str = "", rows_of: str = "", minimum: int | None = None
-) -> Word:
+def _setting(name: str, kind: str, says: str, unit: str = "", rows_of: str = "", minimum: int | None = None) -> Word:
     return Word(f"settings.{name}", kind, says, "environment, --set or site file", unit, True, rows_of, minimum=minimum)
 
 

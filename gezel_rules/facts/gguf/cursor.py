@@ -37,7 +37,7 @@ LARGEST_MAPPED = 128 << 20
 _ENTRY_BYTES = 256  # a dict slot, the objects' own heads, rounded up
 
 
-class Incomplete(Exception):  # noqa: N818 (asks for more bytes; nothing is wrong)
+class Incomplete(Exception):  # (asks for more bytes; nothing is wrong)
     """The bytes in hand end before the header does; ``needed`` of them (from the start) carry it further."""
 
     def __init__(self, needed: int) -> None:
