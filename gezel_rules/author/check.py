@@ -13,6 +13,7 @@ from gezel_rules.lang.types import Function, Type
 from gezel_rules.policy.check import check_drafts
 from gezel_rules.policy.load import Drafts, load_drafts
 from gezel_rules.policy.model import Decision
+from gezel_rules.policy.needs import Needs, absent, unlike
 from gezel_rules.policy.seal import in_order, policy_paths
 from gezel_rules.source import Node, load_yaml
 
@@ -51,22 +52,38 @@ def check_directory(
     schema: Path,
     readers: Mapping[str, Reader],
     today: date,
+    needs: Needs | None,
 ) -> Report:
     """Check everything. ``schema`` is the JSON Schema for editors, held against the loader as a second opinion;
-    ``readers`` read policies of other kinds: subdirectory → reader. Raises BadInput when there is nothing to check."""
+    ``readers`` read policies of other kinds: subdirectory → reader; ``needs`` is what the program reads.
+
+    Raises BadInput when there is nothing to check.
+    """
     library = read_library(directory, facts, functions)
-    problems = list(library.drafts.problems)
+    missing, warnings = _missing(library.drafts, needs, directory.name) if needs else ([], [])
+    problems = [*library.drafts.problems, *missing]
     others = [_read_others(directory, area, read) for area, read in readers.items() if (directory / area).is_dir()]
     for _, found in others:
         problems += found
     problems += _second_opinion(directory, schema, {p.span.file for p in problems if p.span})
     return Report(
         tuple(in_order(library.drafts, problems)),
-        () if problems else tuple(sorted(stale(library.drafts, today), key=_in_file_order)),
+        () if problems else (*warnings, *sorted(stale(library.drafts, today), key=_in_file_order)),
         len(policy_paths(directory)) + sum(count for count, _ in others),
         len(library.drafts.decisions),
         len(library.drafts.tables),
     )
+
+
+def _missing(drafts: Drafts, needs: Needs, directory: str) -> tuple[list[Problem], list[Problem]]:
+    """What the program reads and does not find: problems; of a mere part of a set, one warning."""
+    if drafts.problems:
+        return [], []
+    lacking, whole = absent(drafts, needs, directory), len(needs.decisions) + len(needs.tables)
+    if 2 * len(lacking) <= whole:
+        return [*lacking, *unlike(drafts, needs)], []
+    said = f"{directory}: part of a set: {len(lacking)} of {whole} decisions and tables that a plan needs are not here"
+    return unlike(drafts, needs), [Problem(said)]
 
 
 def _in_file_order(problem: Problem) -> tuple[str, int, int]:

@@ -20,6 +20,7 @@ from gezel_rules.cli.request import policies_of
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.vocabulary import WORDS, Word, fact_types
 from gezel_rules.planner.functions import SIGNATURES
+from gezel_rules.planner.needs import NEEDS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +50,7 @@ def _check(args: argparse.Namespace, today: date | None = None) -> int:
     report = check_directory(
         _directory(Path(args.what) if args.what else policies_of(args)), fact_types(), SIGNATURES,
         places.schemas_dir() / "policy.schema.json", {"logs": _read_logs}, today or date.today(),
+        NEEDS,
     )  # fmt: skip
     if args.json:
         print(json.dumps(_report_json(report), indent=2))
@@ -73,7 +75,8 @@ def _print_report(report: Report) -> None:
     for problem in report.problems:
         print(problem.with_caret(), file=sys.stderr)
     for warning in report.warnings:
-        print(f"{warning.span}: warning: {warning.message}", file=sys.stderr)
+        place = f"{warning.span}: " if warning.span else ""
+        print(f"{place}warning: {warning.message}", file=sys.stderr)
     checked = f"checked {_count(report.files, 'file')}"
     if report.problems:
         print(f"{checked}: {_count(len(report.problems), 'problem')}", file=sys.stderr)

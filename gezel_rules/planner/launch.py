@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gezel_rules.engine.decide import Trace, decide
 from gezel_rules.facts.fact import UNKNOWN, Fact
@@ -18,6 +18,9 @@ from gezel_rules.planner.functions import SIGNATURES
 from gezel_rules.planner.subject import Places, Subject, find_subject, header_at
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.policy.seal import load_policies
+
+if TYPE_CHECKING:
+    from gezel_rules.policy.needs import Needs
 
 PLACED_BY = ("kv.type", "window.tokens", "slots.count", "spec.type", "memory.beside", "placement.mode")
 """The decisions a placement follows from, in the order ``Capacity.placed`` takes them."""
@@ -80,7 +83,13 @@ class Plan(NamedTuple):
 
 def read_policies(directory: Path, cache: Path | None) -> PolicySet:
     """The policies of a directory, checked against the vocabulary. Raises BadInput with every problem."""
-    return load_policies(directory, fact_types(), SIGNATURES, cache)
+    return load_policies(directory, fact_types(), SIGNATURES, cache, _needs)
+
+
+def _needs() -> Needs:
+    from gezel_rules.planner.needs import NEEDS  # only when a set is compiled
+
+    return NEEDS
 
 
 def make_plan(request: Request) -> Plan:

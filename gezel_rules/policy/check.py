@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from gezel_rules.errors import Problem
 from gezel_rules.lang.check import Checked, Scope, check, not_a_flag, set_when
@@ -33,8 +33,13 @@ def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[s
             drafts.problems.append(node.problem(f"'{name}' is a fact; a decision needs another name"))
     checked: dict[str, Decision] = {}
     trees: dict[str, ast.expr] = {}
+    failed: set[str] = set()
     for name in _order(drafts, trees):
-        decision, type_ = _Checker(drafts.decisions[name], Scope(names, functions), drafts.problems, trees).run()
+        problems, scope = drafts.problems, Scope(names, functions)
+        before = len(problems)
+        decision, type_ = _Checker(drafts.decisions[name], scope, problems, trees, failed).run()
+        if len(problems) > before:
+            failed.add(name)
         names[name] = type_
         checked[name] = decision._replace(unit=decision.unit or type_.unit)
     return checked
@@ -99,12 +104,17 @@ def _mentioned(draft: Draft, decisions: Mapping[str, Draft], trees: dict[str, as
             tree = trees[text] if text in trees else trees.setdefault(text, parse(text))
         except ExpressionError:
             continue
-        for node in below(tree):
-            path = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
-            prefix = path and next((p for p in prefixes(path) if p in decisions), None)
-            if prefix:
-                found[prefix] = None
+        found.update(dict.fromkeys(_names_of(tree, decisions)))
     return list(found)
+
+
+def _names_of(tree: ast.expr, known: Collection[str]) -> Iterator[str]:
+    """The known names in a tree that is not bound yet."""
+    for node in below(tree):
+        path = dotted(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+        prefix = path and next((p for p in prefixes(path) if p in known), None)
+        if prefix:
+            yield prefix
 
 
 def _expressions(decision: Decision) -> list[str]:
@@ -116,10 +126,15 @@ def _expressions(decision: Decision) -> list[str]:
 
 
 class _Checker:
-    """Checks one decision; keeps what it reads and the problems it finds."""
+    """Checks one decision; keeps what it reads and the problems it finds.
 
-    def __init__(self, draft: Draft, scope: Scope, problems: list[Problem], trees: dict[str, ast.expr]) -> None:
-        self.draft, self.scope, self.problems, self.trees = draft, scope, problems, trees
+    ``failed`` are decisions with problems: the type of what reads them is anybody's guess, and nothing is said of it.
+    """
+
+    def __init__(
+        self, draft: Draft, scope: Scope, problems: list[Problem], trees: dict[str, ast.expr], failed: set[str]
+    ) -> None:
+        self.draft, self.scope, self.problems, self.trees, self.failed = draft, scope, problems, trees, failed
         self.reads: dict[str, None] = {}
 
     def run(self) -> tuple[Decision, Type]:
@@ -140,13 +155,20 @@ class _Checker:
         try:
             checked = check(text, scope, self.trees.pop(text, None))  # binding changes a tree: it serves once
         except ExpressionError as error:
-            self.problems.append(node.problem_within(error.message, at + error.offset, error.width))
+            if error.message.startswith("unknown") or not self._reads_failed(text):
+                self.problems.append(node.problem_within(error.message, at + error.offset, error.width))
             return Checked(ast.Constant(None), _FAILED)
         for name in reads(checked.tree):
             self.reads[name] = None
             if table := scope.names[name].rows_of:
                 self.problems.append(node.problem(f"'{name}' needs a table '{table}', whose rows are its values"))
         return checked
+
+    def _reads_failed(self, text: str) -> bool:
+        try:
+            return bool(self.failed) and any(_names_of(parse(text), self.failed))
+        except ExpressionError:
+            return False
 
     def _candidates(self) -> Type:
         decision, node = self.draft.decision, self.draft.over
@@ -165,7 +187,8 @@ class _Checker:
         scope = self.scope
         if rule.when is not None and place.when is not None:
             tree, when = self._typed(rule.when, place.when, scope)
-            if when.kind not in ("flag", "any") or (when.optional and when is not _FAILED):
+            good = when is _FAILED or (when.kind in ("flag", "any") and not when.optional)
+            if not good and not self._reads_failed(rule.when):
                 self.problems.append(place.when.problem(not_a_flag(when, tree)))
             scope = scope.given(set_when(tree, True))
             if self.draft.decision.hit in ("first", "search"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,25 +21,31 @@ from gezel_rules.policy.model import Decision, PolicyFile, PolicySet, Rule
 
 if TYPE_CHECKING:
     from gezel_rules.policy.load import Drafts
+    from gezel_rules.policy.needs import Needs
 
-CACHE_FORMAT = 3
+CACHE_FORMAT = 4
 LOGS = "logs"
 """The area of log policies."""
 
 
 def load_policies(
-    directory: Path, facts: Mapping[str, Type], functions: Mapping[str, Function], cache: Path | None = None
+    directory: Path,
+    facts: Mapping[str, Type],
+    functions: Mapping[str, Function],
+    cache: Path | None = None,
+    needs: Callable[[], Needs] | None = None,
 ) -> PolicySet:
     """The checked set of a directory. Raises BadInput with every problem of every file.
 
-    ``cache`` is a directory for compiled sets (``None``: do not cache).
+    ``cache`` is a directory for compiled sets (``None``: do not cache); ``needs`` gives what the program reads of the
+    set, asked for only when a set is compiled.
     """
     paths = policy_paths(directory)
     key = _key([*paths, *log_policy_paths(directory)], directory, facts, functions)
     kept = cache / f"policies-{key}.json" if cache else None
     found = _thaw(kept) if kept else None
     if found is None:
-        found = compile_policies(paths, directory, facts, functions)
+        found = compile_policies(paths, directory, facts, functions, needs() if needs else None)
         if kept:
             keep(kept, _frozen(found))
     return found
@@ -68,15 +74,22 @@ def _yaml_files(directory: Path) -> list[Path]:
 
 
 def compile_policies(
-    paths: list[Path], directory: Path, facts: Mapping[str, Type], functions: Mapping[str, Function]
+    paths: list[Path],
+    directory: Path,
+    facts: Mapping[str, Type],
+    functions: Mapping[str, Function],
+    needs: Needs | None = None,
 ) -> PolicySet:
     """Read, check and seal, without the cache. Raises BadInput with every problem of every file."""
     from gezel_rules.policy.check import check_drafts
     from gezel_rules.policy.load import load_drafts, load_log_policies
+    from gezel_rules.policy.needs import absent, unlike
 
     drafts = load_drafts(paths, directory)
     load_log_policies(log_policy_paths(directory), directory, drafts)
     decisions = check_drafts(drafts, facts, functions)
+    if needs and not drafts.problems:
+        drafts.problems.extend([*absent(drafts, needs, directory.name), *unlike(drafts, needs)])
     if drafts.problems:
         raise BadInput(in_order(drafts))
     tables = {name: rows for name, (rows, _) in drafts.tables.items()}

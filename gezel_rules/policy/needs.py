@@ -1,0 +1,71 @@
+"""What the program itself reads of a policy set, so that a set without it is refused at load and not in the middle.
+
+Rules are free to come and go; the decisions a plan is made of and the tables that code looks things up in are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gezel_rules.errors import Problem
+from gezel_rules.policy.load import Drafts
+from gezel_rules.shape import LIST, MAP, fits, kind_of
+from gezel_rules.source import Node
+
+
+class TableNeed(NamedTuple):
+    """``kind``: list or mapping; ``rows`` that must be there; ``columns`` that every row has, each of a kind."""
+
+    kind: str = MAP
+    rows: tuple[str, ...] = ()
+    columns: Mapping[str, str] = {}
+
+
+class Needs(NamedTuple):
+    """All of it: tables by name, and decisions."""
+
+    tables: Mapping[str, TableNeed]
+    decisions: tuple[str, ...]
+
+
+def absent(drafts: Drafts, needs: Needs, directory: str) -> list[Problem]:
+    """The decisions and tables that are not there at all; they have no place, only a directory they should be in."""
+    decisions = [name for name in needs.decisions if name not in drafts.decisions]
+    tables = [name for name in needs.tables if name not in drafts.tables]
+    return [
+        *(Problem(f"{directory}: no decision '{name}', which every plan needs") for name in decisions),
+        *(Problem(f"{directory}: no table '{name}', which this program reads") for name in tables),
+    ]
+
+
+def unlike(drafts: Drafts, needs: Needs) -> list[Problem]:
+    """The tables that are there, but without a row or column the program reads, or of another kind."""
+    problems: list[Problem] = []
+    for name, need in needs.tables.items():
+        if name in drafts.tables:
+            _check_table(name, drafts.tables[name][1], need, problems)
+    return problems
+
+
+def _check_table(name: str, node: Node, need: TableNeed, problems: list[Problem]) -> None:
+    key = node.key or node
+    if not fits(need.kind, node.value):
+        problems.append(key.problem(f"table '{name}' must be a {need.kind}, not a {kind_of(node.value)}"))
+        return
+    for row in need.rows:
+        if row not in node.value:
+            problems.append(key.problem(f"table '{name}' has no row '{row}', which this program reads"))
+    rows = node.value if need.kind == LIST else node.value.values()
+    for row_node in rows if need.columns else ():
+        _check_row(name, row_node, need.columns, problems)
+
+
+def _check_row(name: str, row: Node, columns: Mapping[str, str], problems: list[Problem]) -> None:
+    for column, kind in columns.items():
+        said = kind.replace("|", " or ")
+        cell = row.value.get(column) if isinstance(row.value, dict) else None
+        if cell is None:
+            problems.append((row.key or row).problem(f"a row of '{name}' needs '{column}' ({said})"))
+        elif not fits(kind, cell.value):
+            problems.append(cell.problem(f"'{column}' of '{name}' must be {said}, not {kind_of(cell.value)}"))
