@@ -101,7 +101,7 @@ def test_verified_pull(ground: Path, compared: Callable[..., None]) -> None:
     middle = {name: statistics.median(seconds) for name, seconds in figures.items()}
     for digest, wanted in (("sha256sum", 0.35), ("openssl", 0.7)):
         what, than = f"verified pull, {SIZE >> 20} MiB over loopback", f"curl, then {digest}"
-        compared(what, middle["pull"], than, middle["curl"] + middle[digest], wanted)
+        compared(what, middle["pull"], than, middle["curl"] + middle[digest], wanted if LARGE else None)
 
 
 def measure(ground: Path, url: str, sha256: str) -> dict[str, list[float]]:
