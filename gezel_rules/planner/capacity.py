@@ -182,8 +182,9 @@ class Capacity:
         """The pools of a mode. One whose size nobody knows is taken as endless: the engine's own fit decides then.
 
         A GPU that shares the RAM is a pool of its own here: it may take its share, and the RAM pool has the rest.
+        A card that is full keeps one byte: layers are shared out by proportions, and those of nothing there are none.
         """
-        cards = [MemoryPool(p.name, "device", ENDLESS if p.usable is None else p.usable) for p in self.cards]
+        cards = [MemoryPool(p.name, "device", ENDLESS if p.usable is None else max(1, p.usable)) for p in self.cards]
         ram = MemoryPool(self.ram.name, "ram", ENDLESS if self.ram.usable is None else self.ram.usable)
         return [*(cards if mode != "cpu" else ()), ram]
 

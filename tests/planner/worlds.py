@@ -22,6 +22,14 @@ from gezel_rules.planner.subject import Places
 GIB = 1 << 30
 LONG_AGO = 1_000_000_000  # a modification time at which a file counts as at rest
 DIGEST = "ab" * 32
+HELP = Path(__file__).parents[1] / "data" / "engine-help" / "llama-server-0.6.0-dev.help.txt"
+ANSWERS = """#!/bin/sh
+case "$1" in
+  --version) echo "version: 0.6.0 (build 1, commit unknown)" >&2 ;;
+  --help) cat '{root}/help' ;;
+  --list-devices) cat '{root}/devices' ;;
+esac
+"""
 
 
 def shape(
@@ -155,6 +163,17 @@ class World:
     def _write(self, name: str, data: Mapping[str, Any]) -> None:
         (self.root / name).write_text(json.dumps(data, indent=1))
 
+    def engine(self, *devices: str, without: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
+        """A program that answers as llama-server 0.6.0 does when it is asked about itself: it lists these devices, and
+        its ``--help`` is the real one, less the lines of some options."""
+        said = [line for line in HELP.read_text().splitlines() if not any(f"{flag} " in line for flag in without)]
+        (self.root / "help").write_text("\n".join(said) + "\n")
+        (self.root / "devices").write_text("\n".join(["Available devices:", *(devices or ["  (none)"])]) + "\n")
+        program = self.root / "llama-server"
+        program.write_text(ANSWERS.format(root=self.root))
+        program.chmod(0o755)
+        return "llama-server", (str(program),)
+
     def install(self, name: str, **headers: Mapping[str, Any]) -> Installed:
         """Put a model on the shelf: a file of its true size for each role (``model=shape()``, ``draft=…``)."""
         files = {}
@@ -175,6 +194,7 @@ class World:
         site: Mapping[str, Any] | None = None,
         held: Mapping[str, int] | None = None,
         broke: Sequence[tuple[str, str]] = (),
+        engine: tuple[str, tuple[str, ...]] | None = None,
     ) -> Launch:
         """Decide: ``assignments`` are ``--set``, ``site`` the site file, ``held`` what other launches reserved."""
         sites = ()
@@ -185,7 +205,7 @@ class World:
         return Launch(make_plan(Request(
             model=model, policies=policies_dir(), cache=None, environ=environ or {}, sites=sites, held=held or {},
             places=Places(self.root / "catalog", self.store, self.shelf.get), assignments=assignments, host=where,
-            broke=lambda build, drafter: (build, drafter) in broke,
+            broke=lambda build, drafter: (build, drafter) in broke, engine=engine,
         )))  # fmt: skip
 
 

@@ -1,0 +1,99 @@
+"""The precision of the KV cache: f16 unless something named is gained."""
+
+from __future__ import annotations
+
+import pytest
+from worlds import LARGE, World, card, shape
+
+
+def test_f16_where_it_holds_everything(world: World) -> None:
+    world.entry("m")
+    launch = world.plan("m")
+    assert (launch["kv.type"], launch.rule("kv.type")) == ("f16", "finest-enough")
+    assert launch.arg("--cache-type-k") == launch.arg("--cache-type-v") == "f16"
+
+
+def test_coarser_when_that_keeps_the_window_or_a_slot(world: World) -> None:
+    """Every named gain is real: what was turned down does not hold what was taken."""
+    world.entry("large", shape(**LARGE))
+    named = set()
+    for size in range(16, 50):
+        launch = world.plan("large", world.host("some", [card(total=f"{size} GiB")]))
+        if launch["kv.type"] == "f16":
+            continue
+        named.add(launch.rule("kv.type"))
+        forced = world.plan("large", "some", "kv_type=f16")
+        gained = (launch["window.tokens"], launch["slots.count"])
+        assert gained > (forced["window.tokens"], forced["slots.count"])
+        evidence = next(d for d in launch.json["decisions"] if d["name"] == "kv.type")["evidence"]
+        assert evidence == {"note": "A/B: no measurable fidelity cost of q8_0", "measured": "2026-08-03"}
+    assert named == {"coarser-enough", "some-gain"}
+
+
+def test_f16_when_nothing_is_gained(world: World) -> None:
+    """A refusal stays at f16: a coarser cache would not save it."""
+    world.entry("large", shape(**LARGE))
+    launch = world.plan("large", world.host("tiny", [], backend="cpu", ram=("8 GiB", "7 GiB")))
+    assert launch["refusal"] == "no-room"
+    assert (launch["kv.type"], launch.rule("kv.type")) == ("f16", "no-gain")
+
+
+@pytest.mark.parametrize("kv", ["f32", "bf16", "q5_1", "q4_0", "iq4_nl", "q8_0"])
+def test_the_operators_type_wins(world: World, kv: str) -> None:
+    world.entry("m", shape(arch="grok"))
+    launch = world.plan("m", "card", f"kv_type={kv}")
+    assert launch.arg("--cache-type-k") == launch.arg("--cache-type-v") == kv
+    assert (launch.rule("kv.type"), launch.level("kv.type")) == ("operator", "operator")
+
+
+def test_only_types_that_may_be_taken_unasked(world: World) -> None:
+    world.entry("large", shape(**LARGE))
+    launch = world.plan("large", world.host("some", [card(total="24 GiB")]))
+    turned_down = dict(launch.explain.rejected(launch.plan.trace.judgements["kv.enough"]))
+    assert turned_down["not-automatic (q4_0)"] == "q4_0 is taken only when somebody asks for it"
+    assert turned_down["window-capped (f16)"].startswith("f16 holds a window of")
+
+
+EXCLUDED = [
+    (shape(arch="grok", **LARGE), [], "excluded-architecture", "grok keeps a fine cache"),
+    (shape(**LARGE), ["flash_attn=off"], "needs-flash-attention", "a quantised V cache needs flash attention"),
+    (shape(**{**LARGE, "heads": 48, "head": 80}), [], "head-size", "heads of 80 and 80 do not divide"),
+]
+
+
+@pytest.mark.parametrize(("header", "settings", "rule", "words"), EXCLUDED)
+def test_what_forbids_a_quantised_cache(world: World, header, settings, rule, words) -> None:
+    world.entry("m", header)
+    launch = world.plan("m", world.host("some", [card(total="20 GiB")]), *settings)
+    assert launch["kv.type"] == "f16"
+    turned_down = dict(launch.explain.rejected(launch.plan.trace.judgements["kv.gain"]))
+    assert words in turned_down[f"{rule} (q8_0)"]
+
+
+def test_heads_nobody_knows_forbid_it_too(world: World) -> None:
+    header = shape(**LARGE)
+    heads = header["metadata"]["llama.attention.head_count"]
+    del header["metadata"]["llama.attention.key_length"], header["metadata"]["llama.attention.value_length"]
+    header["metadata"]["llama.attention.head_count"] = [heads] * LARGE["layers"]
+    world.entry("m", header)
+    launch = world.plan("m", world.host("some", [card(total="20 GiB")]))
+    assert launch["kv.type"] == "f16"
+    turned_down = dict(launch.explain.rejected(launch.plan.trace.judgements["kv.gain"]))
+    assert "does not tell how long a head is" in turned_down["head-size-unknown (q8_0)"]
+
+
+def test_a_quantised_cache_without_flash_attention_is_refused(world: World) -> None:
+    """The engine exits on it."""
+    world.entry("m")
+    launch = world.plan("m", "card", "kv_type=q8_0", "flash_attn=off")
+    assert launch["refusal"] == "contradiction"
+    assert launch.because("refusal") == (
+        "kv_type q8_0 needs flash attention, and flash_attn is off: the engine would exit. Drop one of the two"
+    )
+    assert launch.json["refused"]["kind"] == "contradiction"
+
+
+def test_flash_attention_is_the_operators_or_the_engines(world: World) -> None:
+    world.entry("m")
+    assert world.plan("m").arg("--flash-attn") == "auto"
+    assert world.plan("m", "card", "flash_attn=on").arg("--flash-attn") == "on"
