@@ -9,7 +9,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from gezel_rules.errors import TransferFailed
 from gezel_rules.store.part import Part
@@ -32,6 +32,7 @@ from gezel_rules.store.web import (
 
 CONNECTIONS = 4  # at most, and only where one is slow
 ATTEMPTS = 6  # in a row without new bytes
+RESTARTS = 3  # times a part is dropped in one run
 WORTH_BYTES = 64 << 10  # an attempt that brought this much starts the count again
 BACKOFF_SECONDS, BACKOFF_LIMIT = 0.5, 30.0
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -72,7 +73,7 @@ class Transfer:
         self.connections = connections
         self.web, self.remote, self.part, self.asked = web, remote, part, asked
         self.progress, self.limit, self.sleep = progress or Progress(), limit or Limit(), sleep
-        self.stated, self.commit, self.resumed = "", "", False
+        self.stated, self.commit, self.resumed, self.restarts = "", "", False, 0
 
     def run(self) -> Received:
         """Bring the file. Raises TransferFailed (this source cannot), Mismatch, DiskFull; the part is kept unless its
@@ -171,16 +172,22 @@ class Transfer:
         etag = headers.get("ETag", "")
         if not match or match[1] is None or int(match[1]) != part.offset:
             self._restart("the server sent another range than asked for")
-        assert match is not None
         total = None if match[3] == "*" else int(match[3])
         if part.source == self.remote.name and part.etag and etag != part.etag:
             self._restart("the file changed on the server (other ETag)")
         self._check_total(total)
         self._pour(answer, int(match[2]) + 1 - part.offset, total, etag)
 
-    def _restart(self, why: str) -> None:
-        self.part.reset()
+    def _restart(self, why: str) -> NoReturn:
+        self._from_the_start(why)
         raise AgainError(why + "; from the start")
+
+    def _from_the_start(self, why: str) -> None:
+        """Drop the part; a server that makes us do so again and again is given up, for every byte may cost."""
+        self.part.reset()
+        self.restarts += 1
+        if self.restarts > RESTARTS:
+            raise TransferFailed(f"{self.remote.name}: {why}; given up after {RESTARTS} new starts")
 
     def _whole(self, answer: Answer) -> None:
         """200: the server begins at byte 0. With the same strong ETag the part is kept and its bytes are let pass."""
@@ -193,7 +200,7 @@ class Transfer:
         if part.offset and known and (total is None or total >= part.offset):
             _discard(reader(answer.response), part.offset, self.limit)
         elif part.offset:
-            part.reset()
+            self._from_the_start("the server sends the whole file where the rest was asked for")
         self._pour(answer, None if total is None else total - part.offset, total, etag)
 
     def _past_end(self, headers: Any) -> None:
