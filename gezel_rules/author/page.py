@@ -139,9 +139,18 @@ def _fact(entry: Entry, width: int) -> Iterator[str]:
     yield from _read_by(entry, width)
 
 
+def _area(entry: Entry, width: int) -> Iterator[str]:
+    yield f"{entry['name']}   {len(entry['facts'])} facts"
+    column = 2 + max(len(fact["name"]) for fact in entry["facts"])
+    for fact in entry["facts"]:
+        values = f": a row of {fact['values']}" if fact["values"] else ""
+        yield from _wrapped(fact["name"], f"{fact['says']} ({fact['type']}{values})", width, 4, column)
+
+
 _PAGES: dict[str, Callable[[Entry, int], Iterator[str]]] = {
     "policy": _policy,
     "decision": _decision,
     "table": _table,
     "fact": _fact,
+    "area": _area,
 }

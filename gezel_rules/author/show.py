@@ -41,6 +41,8 @@ class Index:
             return {"kind": "fact", **self.facts[wanted], "read_by": self.readers(wanted)}
         if any(file.policy == wanted for file in self.drafts.files):
             return self._file(wanted)
+        if area := [entry for fact, entry in self.facts.items() if fact.startswith(f"{wanted}.")]:
+            return {"kind": "area", "name": wanted, "facts": area}
         known = (
             *self.decisions,
             *self.drafts.tables,

@@ -25,7 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Namespace) -> argparse.Namespace:
-    """SUBJECT may look like an option: what this command does not know as one is the subject."""
+    """SUBJECT may look like an option: what this command does not know as one is the subject, and so is a ``--host``
+    with nothing after it."""
+    if argv[-1:] == ["--host"]:
+        argv = [*argv[:-1], "flag.host"]
     args, rest = parser.parse_known_intermixed_args(argv, chosen)
     if len(rest) > 1 or (rest and args.subject != "all"):
         parser.error(f"one SUBJECT, not {' '.join([*rest, args.subject])}")
@@ -41,13 +44,21 @@ def run(args: argparse.Namespace) -> int:
     if args.why_not is not None:
         if len(chosen) != 1:
             raise BadInput("--why-not needs one SUBJECT: a flag or a decision")
-        decided = passed_on(explain, chosen[0]) if chosen[0].decision.flag else chosen[0]
-        print("\n".join(why_not_value(explain, decided, args.why_not)))
+        _why_not(explain, passed_on(explain, chosen[0]) if chosen[0].decision.flag else chosen[0], args)
     elif args.json:
         print(json.dumps([explain.to_json(judgement) for judgement in chosen], indent=2))
     else:
         print("\n\n".join("\n".join(_about(plan, explain, judgement)) for judgement in chosen))
     return 0
+
+
+def _why_not(explain: Explainer, judgement: Judgement, args: argparse.Namespace) -> None:
+    lines = list(why_not_value(explain, judgement, args.why_not))
+    if args.json:
+        because = [line.strip() for line in lines]
+        print(json.dumps({"decision": judgement.decision.name, "why_not": args.why_not, "because": because}, indent=2))
+    else:
+        print("\n".join(lines))
 
 
 def subjects(plan: Plan, subject: str) -> list[Judgement]:

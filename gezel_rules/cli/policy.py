@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", metavar="ACTION", choices=("check", "show"), help="check or show")
     parser.add_argument(
         "what", metavar="DIR|NAME", nargs="?",
-        help="check: the directory; show: a decision, flag, table, policy or fact (default: all policies)",
+        help="check: the directory; show: a decision, flag, table, policy, fact or area (default: all policies)",
     )  # fmt: skip
 
 

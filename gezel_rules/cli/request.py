@@ -22,7 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_conditions(parser: argparse.ArgumentParser) -> None:
     """Settings and engine."""
-    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="an operator setting")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a setting, as window=32k (policy show settings lists them)",
+    )
     parser.add_argument("--engine", metavar="PATH", help="a llama-server, or 'embedded' (default: the one found)")
 
 

@@ -123,7 +123,8 @@ def _from_assignments(
         if not equals:
             problems.append(Problem("--set needs NAME=VALUE"))
         elif name not in vocabulary:
-            problems.append(Problem(f"--set: no setting '{printable(name, 60)}'{did_you_mean(name, vocabulary)}"))
+            hint = did_you_mean(name, vocabulary) or "; gezel-rules policy show settings lists them"
+            problems.append(Problem(f"--set: no setting '{printable(name, 60)}'{hint}"))
         else:
             try:
                 yield Given(name, OPERATOR, value_of(vocabulary[name], text), "--set")
