@@ -34,7 +34,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_json(*item) for item in listed], indent=2))
         return 0
-    _show([_row(*item) for item in listed])
+    if listed:
+        _show([_row(*item) for item in listed])
+    else:
+        print(f"no models in {request.store_of(args)}; gezel-rules pull MODEL fetches one", file=sys.stderr)
     return 0
 
 

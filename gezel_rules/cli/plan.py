@@ -23,7 +23,15 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(plan_json(plan), indent=2))
     else:
         print("\n".join(_text(plan)))
+        print(f"\nwhy: {_again(args)} {'refusal' if plan.refused else '[--FLAG]'}")
     return 1 if plan.refused else 0
+
+
+def _again(args: argparse.Namespace) -> str:
+    """The command that explains this very plan."""
+    given = [("--host", args.host), ("--engine", args.engine), *(("--set", text) for text in args.set)]
+    words = [args.model, *(word for pair in given if pair[1] for word in pair)]
+    return " ".join(["gezel-rules explain", *map(shlex.quote, words)])
 
 
 def _text(plan: Plan) -> Iterator[str]:
@@ -44,7 +52,6 @@ def _text(plan: Plan) -> Iterator[str]:
     yield ""
     yield from memory_lines(plan)
     yield from _ladder(plan)
-    yield f"why: gezel-rules explain {plan.request.model} [--FLAG]"
 
 
 def _machine(plan: Plan) -> Iterator[str]:
@@ -98,7 +105,6 @@ def _ladder(plan: Plan) -> Iterator[str]:
     yield "  if it fails at start, in this order:"
     for rung in rungs:
         yield f"    {rung['step']}: {', '.join(_change(change) for change in rung['changes'].values())}"
-    yield ""
 
 
 def _change(change: dict[str, list[str] | None]) -> str:
