@@ -48,10 +48,20 @@ def machine_facts(machine: Machine, tables: Mapping[str, Any]) -> Facts:
         from gezel_rules.facts.described_host import load_host
 
         found = load_host(machine.description, tables["backends"], machine.cache)
+        found["engine.flags"] = _spelled_out(found["engine.flags"], tables["option_spellings"])
     else:
         found = _probed(machine, tables)
     facts = {word.name: found.get(word.name) or _unknown(word) for word in (*HOST, *ENGINE)}
     return facts | {"devices": found.get("devices", Fact([], "no engine"))} | _gpu_facts(found.get("devices"))
+
+
+def _spelled_out(flags: Fact, spellings: Mapping[str, Sequence[str]]) -> Fact:
+    """A description lists an option under one of its names; a build knows it under all of them."""
+    if flags.value is UNKNOWN:
+        return flags
+    listed = set(flags.value)
+    rows = [{name, *others} for name, others in spellings.items()]
+    return flags._replace(value=sorted(listed.union(*(row for row in rows if row & listed))))
 
 
 def _probed(machine: Machine, tables: Mapping[str, Any]) -> Facts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from worlds import GIB, LARGE, MOE, World, card, shape
+from worlds import GIB, LARGE, MOE, World, card, drafter, shape
 
 from gezel_rules.facts.fact import UNKNOWN
 
@@ -22,7 +22,8 @@ POOLS = [
     ([card(total="24 GiB")], ("64 GiB", "63 GiB"), {"host": 20 * GIB}, 24 * GIB - 768 * MIB, 42 * GIB),
     ([card("Vulkan0", total="32 GiB", kind="integrated")], ("64 GiB", "60 GiB"), {}, 23 * GIB, 35 * GIB),
     ([card("MTL0", total="48 GiB", kind="unified")], ("64 GiB", "60 GiB"), {}, 47 * GIB, 11 * GIB),
-    ([card(), card("Vulkan1", total="32 GiB", kind="integrated")], ("64 GiB", "60 GiB"), {}, 24 * GIB - 768 * MIB, 58 * GIB),
+    ([card(), card("Vulkan1", total="32 GiB", kind="integrated")], ("64 GiB", "60 GiB"), {}, 24 * GIB - 768 * MIB,
+     58 * GIB),
     ([card(), card("RPC0", kind="rpc"), card("Vulkan9", kind="software")], ("8 GiB", "4 GiB"), {}, 24 * GIB - 768 * MIB,
      2 * GIB),
     ([card(free="256 MiB")], ("8 GiB", "1 GiB"), {}, 0, 0),
@@ -244,7 +245,7 @@ def test_a_gpu_build_without_a_gpu_computes_on_the_cpu(world: World) -> None:
 
 
 def test_a_gpu_whose_memory_nobody_knows_is_left_to_the_engine(world: World) -> None:
-    """No figure is made up: layers, threads and fitting stay with the engine (it prints 0 MiB for what it cannot tell)."""
+    """No figure is made up: layers, threads and fitting stay with the engine, which lists 0 MiB."""
     world.entry("large", shape(**LARGE))
     engine = world.engine("  CUDA0: A card (0 MiB, 0 MiB free)")
     launch = world.plan("large", None, engine=engine)
@@ -289,8 +290,6 @@ def test_a_projector_counts_when_vision_is_on(world: World) -> None:
 
 
 def test_the_ladder_drops_the_drafter_first_and_then_degrades(world: World) -> None:
-    from worlds import drafter
-
     world.entry("moe", shape(**MOE), **drafter(), tuning={"spec": {"type": "draft-dflash"}})
     ladder = world.plan("moe").json["ladder"]
     assert ladder[0]["step"] == "without the drafter"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from worlds import World, dflash, drafter, shape, write_gguf
+from gguf_files import write_gguf
+from worlds import World, dflash, drafter, shape
 
 HEAD = shape(arch="qwen3", mtp=1)
 PLAIN = shape()

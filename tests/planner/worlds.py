@@ -7,20 +7,18 @@ what is installed, as GGUF files of their true size that use no disk.
 from __future__ import annotations
 
 import json
-import os
-import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gezel_rules.facts.gguf.quants import QUANTS
+from gguf_files import write_gguf
+
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.launch import Plan, Request, make_plan
 from gezel_rules.planner.show import explainer, plan_json
 from gezel_rules.planner.subject import Places
 
 GIB = 1 << 30
-LONG_AGO = 1_000_000_000  # a modification time at which a file counts as at rest
 DIGEST = "ab" * 32
 HELP = Path(__file__).parents[1] / "data" / "engine-help" / "llama-server-0.6.0-dev.help.txt"
 ANSWERS = """#!/bin/sh
@@ -265,45 +263,3 @@ def drafter(name: str = "draft.gguf", header: Mapping[str, Any] | None = None, *
 def dflash(**more: Any) -> dict[str, Any]:
     """The header of a small DFlash drafter."""
     return shape(**{"arch": "dflash", "layers": 2, **more})
-
-
-def write_gguf(path: Path, header: Mapping[str, Any]) -> None:
-    """A GGUF file with this ``header`` block, as long as its tensors would make it."""
-    tensors = list(_tensors(header["tensors"]))
-    body = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(header["metadata"]))
-    body += b"".join(_text(key) + _value(value) for key, value in header["metadata"].items())
-    at = 0
-    for name, dims, number, size in tensors:
-        body += _text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, number, at)
-        at += -(-size // 32) * 32
-    path.write_bytes(body)
-    os.truncate(path, -(-len(body) // 32) * 32 + at)
-    os.utime(path, (LONG_AGO, LONG_AGO))
-
-
-def _tensors(lines: str) -> Any:
-    from math import prod
-
-    from gezel_rules.catalog.header import _names
-
-    numbers = {name: (number, block, size) for number, (name, block, size) in QUANTS.items()}
-    for line in lines.splitlines():
-        run, kind, dims_text = line.split()
-        dims = tuple(map(int, dims_text.split("x")))
-        number, block, size = numbers[kind]
-        for name in _names(run):
-            yield name, dims, number, prod(dims) // block * size
-
-
-def _text(text: str) -> bytes:
-    return struct.pack("<Q", len(text)) + text.encode()
-
-
-def _value(value: Any) -> bytes:
-    if isinstance(value, str):
-        return struct.pack("<I", 8) + _text(value)
-    if isinstance(value, float):
-        return struct.pack("<If", 6, value)
-    if isinstance(value, list):
-        return struct.pack("<IIQ", 9, 4, len(value)) + struct.pack(f"<{len(value)}I", *value)
-    return struct.pack("<II", 4, value)
