@@ -7,12 +7,13 @@ words is left to ``trace`` and ``explain``, so that a launch pays only for judgi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.errors import BadInput, Problem, Span
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.lang.evaluate import EvaluationError, Evaluator, Record
 from gezel_rules.policy.model import CANDIDATE, Decision, PolicySet, Rule
+from gezel_rules.record import NamedTuple
 
 
 class Judged(NamedTuple):

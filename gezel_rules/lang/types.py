@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from gezel_rules.record import NamedTuple
 
 
 class Type(NamedTuple):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.lang.rebuild import rebuild
+from gezel_rules.record import NamedTuple
 
 Part = str | tuple[str, str]
 """A piece of a "because": plain words, or (expression, unit)."""
