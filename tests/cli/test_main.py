@@ -1,0 +1,314 @@
+"""What holds for every command: help, global options, exit statuses, pipes, Ctrl-C, directories."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from gezel_rules import __version__, cli
+from gezel_rules.cli import COMMANDS, main
+
+MODEL, HOST = "gemma-3-270m", ("--host", "rtx-4090")
+MODULES = sorted(Path(cli.__file__).parent.glob("*.py"))
+HEAVY = (
+    "numpy", "gguf", "jsonschema", "psutil", "rich", "httpx", "urllib3", "platformdirs", "asyncio", "ruamel",
+    "filelock", "xllamacpp", "ssl", "multiprocessing",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(place, command):
+    said = place.call(command, "--help")
+    assert (said.status, said.err) == (0, "")
+    assert COMMANDS[command] in " ".join(said.out.split())
+    assert all(option in said.out for option in ("--json", "--policies DIR", "--catalog DIR", "--store DIR"))
+    for option in re.findall(r"^  (?:-\w, )?(--[\w-]+)", said.out, re.MULTILINE):
+        assert re.search(rf"^ .*{option}\b.*(?:\n? {{4,}}|\S  +)\S", said.out, re.MULTILINE), f"{option} has no help"
+
+
+def test_help_names_every_command(place):
+    said = place.call("--help")
+    assert (said.status, said.err) == (0, "")
+    for name, says in COMMANDS.items():
+        assert f"  {name:9} {says}\n" in said.out
+    assert max(map(len, said.out.splitlines())) <= 100
+
+
+def test_every_command_that_is_written_can_be_called():
+    modules = {path.stem: import_module(f"gezel_rules.cli.{path.stem}") for path in MODULES if "__" not in path.stem}
+    commands = {name: module for name, module in modules.items() if hasattr(module, "run")}
+    assert set(commands) == set(COMMANDS)
+    assert all(module.add_arguments.__doc__ and module.run.__doc__ for module in commands.values())
+
+
+def test_no_command_is_usage(place):
+    said = place.call()
+    assert said.status == 2 and said.out.startswith("usage: gezel-rules")
+
+
+def test_version(place):
+    assert place.call("--version") == (0, f"gezel-rules {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["plan", "--help"], ["plan", MODEL, *HOST], ["no-such"]], ids=" ".join
+)
+def test_nothing_heavy_is_loaded(place, words):
+    """What a start costs is what it imports: a plan from kept files needs none of these."""
+    place.run("plan", MODEL, *HOST)  # keeps policies, catalog entry and host
+    code = (
+        "import sys; from gezel_rules.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=60)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [("--policies", "nowhere: no such policy directory"), ("--catalog", "nowhere is no catalog")],
+)
+def test_directories_before_and_after_the_command(refused, before, option, said):
+    given = [option, "nowhere"]
+    assert said in refused(*([*given, "plan", MODEL, *HOST] if before else ["plan", MODEL, *HOST, *given]))
+
+
+def test_the_store_before_and_after_the_command(place):
+    for words in (["--store", "a", "plan", MODEL, *HOST], ["plan", MODEL, *HOST, "--store", "a"]):
+        assert "--model a/" in place.call(*words).out
+    assert "--model b/" in place.call("--store", "a", "plan", MODEL, *HOST, "--store", "b").out, "the later one counts"
+
+
+def test_options_may_stand_anywhere(place):
+    expected = place.call("plan", MODEL, *HOST, "--json")
+    assert expected.status == 0
+    assert place.call("plan", *HOST, "--json", MODEL) == expected
+    assert place.call("plan", "--json", MODEL, *HOST) == expected
+
+
+def test_variables_name_directories(place, monkeypatch, refused):
+    monkeypatch.setenv("GEZEL_STORE", str(place.root / "elsewhere"))
+    assert f"--model {place.root}/elsewhere/" in place.call("plan", MODEL, *HOST).out
+    monkeypatch.setenv("GEZEL_POLICIES", "nowhere")
+    for words in (
+        ["plan", MODEL, *HOST],
+        ["devices"],
+        ["memory", "x"],
+        ["log", "x"],
+        ["policy", "show"],
+        ["run", MODEL],
+    ):
+        assert "nowhere" in refused(*words) or words == ["memory", "x"]
+    monkeypatch.setenv("GEZEL_POLICIES", "")
+    monkeypatch.setenv("GEZEL_CATALOG", "nowhere")
+    assert "nowhere is no catalog" in refused("plan", MODEL)
+    monkeypatch.setenv("GEZEL_CATALOG", "")
+    monkeypatch.setenv("GEZEL_STORE", "")
+    assert f"--model {place.root}/home/" in place.call("plan", MODEL, *HOST).out, "an empty one is none"
+
+
+def test_an_option_beats_a_variable(place, monkeypatch):
+    monkeypatch.setenv("GEZEL_STORE", "a")
+    assert "--model b/" in place.call("plan", MODEL, *HOST, "--store", "b").out
+
+
+def test_a_setting_may_come_from_the_environment(place, monkeypatch):
+    monkeypatch.setenv("GEZEL_WINDOW", "8k")
+    assert "× 8,192 tokens" in place.call("plan", MODEL, *HOST).out
+
+
+def test_exit_statuses(place, refused):
+    assert place.call("plan", MODEL, *HOST).status == 0
+    said = place.call("plan", "deepseek-v3", "--host", "cpu-32g")
+    assert said.status == 1 and "refused" in said.out and "nearest" in said.out and said.err == ""
+    refused("plan", "no-such-model", status=2)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    said = place.call("pull", f"http://127.0.0.1:{port}/x.gguf")
+    assert said.status == 3 and said.out == "" and said.err.splitlines()[-1].startswith("gezel-rules: ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", MODEL, *HOST],
+        ["plan", "deepseek-v3", "--host", "cpu-32g"],
+        ["explain", MODEL, *HOST],
+        ["explain", MODEL, "--threads", *HOST],
+        ["explain", MODEL, "kv.type", "--why-not", "q8_0", *HOST],
+        ["pull", MODEL, "--dry-run"],
+        ["ls"],
+        ["ps"],
+        ["devices"],
+        ["policy", "check"],
+        ["policy", "show"],
+        ["policy", "show", "settings"],
+        ["inspect", "model.gguf"],
+        ["memory", "model.gguf"],
+        ["log", "engine.log"],
+    ],
+    ids=" ".join,
+)
+def test_json(place, words):
+    """One JSON document on stdout and nothing on stderr, in every command that starts nothing."""
+    import gzip
+
+    heads = Path(__file__).parents[1] / "data" / "headers"
+    (place.here / "model.gguf").write_bytes(gzip.decompress((heads / "lfm2-1.2b.gguf.head.gz").read_bytes()))
+    os.truncate(
+        place.here / "model.gguf", json.loads((heads / "index.json").read_text())["lfm2-1.2b.gguf"]["file_bytes"]
+    )
+    (place.here / "engine.log").write_text("ggml_cuda_init: found 1 CUDA devices:\n")
+    said = place.call(*words, "--json")
+    json.loads(said.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert said.status in (0, 1) and said.err == ""
+
+
+@pytest.mark.parametrize(
+    "words", [["explain", MODEL, *HOST], ["plan", MODEL, *HOST, "--json"], ["policy", "show", "--json"], ["--help"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_reader_that_has_enough(place, words):
+    """``| head -1``: the pipe closes early, nobody complains."""
+    child = place.start(*words)
+    assert child.stdout is not None and child.stderr is not None
+    child.stdout.read(1)
+    child.stdout.close()
+    assert child.stderr.read() == b""
+    child.stderr.close()
+    assert child.wait(60) == 0
+
+
+@pytest.mark.parametrize("words", [["explain", MODEL, *HOST], ["policy", "show"]])
+def test_a_reader_that_never_reads(place, words):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(
+        [sys.executable, "-m", "gezel_rules.cli", *words], stdout=theirs, stderr=subprocess.PIPE, timeout=60
+    )
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_disk_that_is_full(place):
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [sys.executable, "-m", "gezel_rules.cli", "explain", MODEL, *HOST], stdout=full, stderr=subprocess.PIPE,
+            text=True, timeout=60,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (3, "gezel-rules: output: no space left on device\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closing a stream for a child needs a POSIX shell")
+def test_closed_streams(place):
+    """A daemon's surroundings: no stdout, no stdin; the status still tells."""
+    for words, status in ((f"plan {MODEL} {' '.join(HOST)}", 0), ("plan no-such-model", 2)):
+        line = f'"{sys.executable}" -m gezel_rules.cli {words} >&- <&-'
+        done = subprocess.run(["sh", "-c", line], stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == status and "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+def test_a_terminal_that_knows_only_ascii(place):
+    said = place.run("plan", MODEL, *HOST, PYTHONIOENCODING="ascii", LC_ALL="C")
+    assert said.status == 0 and said.err == "" and said.out.isascii()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT to one child needs POSIX")
+def test_ctrl_c_is_130_without_a_word(place):
+    """``log -`` waits for its input; it is interrupted once it has taken some."""
+    import fcntl
+    import struct
+    import termios
+
+    child = subprocess.Popen(
+        [sys.executable, "-m", "gezel_rules.cli", "log", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdin is not None
+    child.stdin.write(b"first line\n")
+    child.stdin.flush()
+    deadline = time.monotonic() + 60
+    while struct.unpack("i", fcntl.ioctl(child.stdin, termios.FIONREAD, bytes(4)))[0]:
+        assert time.monotonic() < deadline, "nobody reads"
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out, err) == (130, b"", b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT to one child needs POSIX")
+def test_ctrl_c_while_a_download_stalls(place):
+    """The server accepts, promises a file and sends only its start."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        child = place.start("pull", f"http://127.0.0.1:{server.getsockname()[1]}/x.gguf")
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nGGUF")
+            time.sleep(0.2)
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=60)
+    assert child.returncode == 130 and out == b"" and b"Traceback" not in err
+
+
+def test_a_fault_of_ours_is_one_line_and_no_answer(place, monkeypatch):
+    """1 would read as 'the answer is no'."""
+    import gezel_rules.cli.ps as ps
+
+    monkeypatch.setattr(ps, "run", lambda args: {}["no\nsuch"])
+    status, out, err = place.call("ps")
+    assert (status, out) == (3, "")
+    assert err == "gezel-rules: a fault of gezel-rules itself: KeyError: 'no\\nsuch' (GEZEL_TRACEBACK=1 shows where)\n"
+    monkeypatch.setenv("GEZEL_TRACEBACK", "1")
+    with pytest.raises(KeyError):
+        main(["ps"])
+
+
+def test_a_new_user_in_an_empty_folder(place, monkeypatch):
+    """No variable, an empty home, an empty folder: everything that is written lies in our own directories."""
+    for name in ("STORE", "STATE", "CONFIG", "CACHE"):
+        monkeypatch.delenv(f"GEZEL_{name}")
+    temporary = place.root / "tmp"
+    temporary.mkdir()
+    surroundings = {"TMPDIR": str(temporary)}
+    plan = place.run("plan", MODEL, "--json", **surroundings)
+    assert plan.status == 0 and json.loads(plan.out)["refused"] is None
+    for words in (
+        ["plan", MODEL, *HOST], ["explain", MODEL], ["devices"], ["ls"], ["ps"], ["policy", "check"],
+        ["policy", "show"], ["pull", MODEL, "--dry-run"],
+    ):  # fmt: skip
+        said = place.run(*words, **surroundings)
+        assert said.status in (0, 1) and "Traceback" not in said.err, said
+    written = {str(path.relative_to(place.root)) for path in place.root.rglob("*") if path.is_file()} - {"prompt"}
+    assert written and all(path.startswith("home/.cache/gezel-rules/") for path in written), written
+
+
+def test_a_user_whose_home_cannot_be_written(place, monkeypatch):
+    """Nothing can be kept; the answer is the same."""
+    expected = place.run("plan", MODEL, *HOST)
+    nowhere = {f"GEZEL_{name}": "/proc/nowhere" for name in ("CACHE", "STATE", "CONFIG")}
+    assert place.run("plan", MODEL, *HOST, HOME="/proc/nowhere", **nowhere) == expected
+
+
+def test_damaged_cache_files_do_not_matter(place):
+    expected = place.run("plan", MODEL, *HOST)
+    kept = [path for path in (place.root / "cache").rglob("*") if path.is_file()]
+    assert kept
+    for damage in (b"", b"{", b"[]", b"null", b"\xff" * 100):
+        for path in kept:
+            path.write_bytes(damage)
+        assert place.run("plan", MODEL, *HOST) == expected
