@@ -99,7 +99,7 @@ def _fires(rule: Rule, decision: Decision, policies: PolicySet, evaluator: Evalu
             raise _fault(error.message, rule, decision) from None
         if fired is not True and fired is not False and fired is not UNKNOWN:
             raise _fault(f"'when' gives {fired!r}, not true or false", rule, decision)
-    return Judged(rule, fired, record, candidate)
+    return tuple.__new__(Judged, (rule, fired, record, candidate))  # one for every rule: no questions asked
 
 
 def _value(text: str, rule: Rule, decision: Decision, policies: PolicySet, evaluator: Evaluator) -> Any:
