@@ -115,8 +115,9 @@ def table_type(rows: Mapping[str, object]) -> Type:
             scalar = type_of(row) if scalar is None else (join(scalar, type_of(row)) or ANY)
             continue
         for column, value in row.items():
-            cell = type_of(value)
-            columns[column] = cell if column not in columns else (join(columns[column], cell) or ANY)
+            cell = _open(type_of(value))
+            known = columns.get(column, cell)
+            columns[column] = cell if known == cell else (join(known, cell) or ANY)
     if scalar is not None and not columns:
         return Type("table", item=_open(scalar), choices=frozenset(rows))
     for column, cell in columns.items():
