@@ -11,6 +11,7 @@ from gezel_rules.lang.parse import ExpressionError, below, dotted, parse, prefix
 from gezel_rules.lang.types import ANY, TEXT, Function, Type, join, table_type, type_of
 from gezel_rules.policy.load import PLACEHOLDER, Draft, Drafts, Place
 from gezel_rules.policy.model import CANDIDATE, Decision, Part, Rule
+from gezel_rules.policy.reach import unreachable
 from gezel_rules.source import Node
 
 _FAILED = Type("any", optional=True)
@@ -18,31 +19,33 @@ _FAILED = Type("any", optional=True)
 
 def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[str, Function]) -> dict[str, Decision]:
     """Type every decision in dependency order; problems go to ``drafts.problems``. Returns the checked decisions."""
+    _require_free_names(drafts, facts)
     names = {name: _with_rows(type_, drafts) for name, type_ in facts.items()}
-    functions = {
-        name: function._replace(params=tuple(_with_rows(param, drafts) for param in function.params))
-        for name, function in functions.items()
-    }
-    for name, (rows, node) in drafts.tables.items():
-        if name in names:
-            drafts.problems.append((node.key or node).problem(f"'{name}' is a fact; a table needs another name"))
+    for name, (rows, _) in drafts.tables.items():
         names[name] = table_type(rows) if isinstance(rows, dict) else type_of(rows)._replace(choices=None)
-    for name, draft in drafts.decisions.items():
-        if name in facts:
-            node = draft.node.key or draft.node
-            drafts.problems.append(node.problem(f"'{name}' is a fact; a decision needs another name"))
+    scope = Scope(names, {name: _with_param_rows(function, drafts) for name, function in functions.items()})
     checked: dict[str, Decision] = {}
     trees: dict[str, ast.expr] = {}
     failed: set[str] = set()
     for name in _order(drafts, trees):
-        problems, scope = drafts.problems, Scope(names, functions)
-        before = len(problems)
-        decision, type_ = _Checker(drafts.decisions[name], scope, problems, trees, failed).run()
-        if len(problems) > before:
+        before = len(drafts.problems)
+        decision, names[name] = _Checker(drafts.decisions[name], scope, drafts.problems, trees, failed).run()
+        if len(drafts.problems) > before:
             failed.add(name)
-        names[name] = type_
-        checked[name] = decision._replace(unit=decision.unit or type_.unit)
+        checked[name] = decision._replace(unit=decision.unit or names[name].unit)
     return checked
+
+
+def _require_free_names(drafts: Drafts, facts: Mapping[str, Type]) -> None:
+    tables = {name: ("table", node) for name, (_, node) in drafts.tables.items()}
+    decisions = {name: ("decision", draft.node) for name, draft in drafts.decisions.items()}
+    for name, (what, node) in {**tables, **decisions}.items():
+        if name in facts:
+            drafts.problems.append((node.key or node).problem(f"'{name}' is a fact; a {what} needs another name"))
+
+
+def _with_param_rows(function: Function, drafts: Drafts) -> Function:
+    return function._replace(params=tuple(_with_rows(param, drafts) for param in function.params))
 
 
 def _with_rows(type_: Type, drafts: Drafts) -> Type:
@@ -136,6 +139,7 @@ class _Checker:
     ) -> None:
         self.draft, self.scope, self.problems, self.trees, self.failed = draft, scope, problems, trees, failed
         self.reads: dict[str, None] = {}
+        self.conditions: list[ast.expr | None] = []
 
     def run(self) -> tuple[Decision, Type]:
         decision = self.draft.decision
@@ -185,8 +189,10 @@ class _Checker:
     def _rule(self, rule: Rule, place: Place, searching: bool) -> tuple[Rule, Type]:
         """Check one rule; what its 'when' rules out is known to the rest of it, and to the rules below it."""
         scope = self.scope
+        self.conditions.append(None)
         if rule.when is not None and place.when is not None:
             tree, when = self._typed(rule.when, place.when, scope)
+            self.conditions[-1] = tree if when is not _FAILED else None
             good = when is _FAILED or (when.kind in ("flag", "any") and not when.optional)
             if not good and not self._reads_failed(rule.when):
                 self.problems.append(place.when.problem(not_a_flag(when, tree)))
@@ -209,19 +215,9 @@ class _Checker:
         return tuple(parts)
 
     def _require_reachable(self, decision: Decision) -> None:
-        if decision.hit == "collect":
-            return
-        seen: dict[str | None, str] = {}
-        for rule, place in zip(decision.rules, self.draft.places, strict=True):
-            if rule.when == "False" and place.when:
-                self.problems.append(place.when.problem(f"rule '{rule.id}' never fires"))
-                continue
-            blocker = seen.get(None) or seen.get(rule.when)
-            if blocker:
-                node = place.when or place.then
-                why = "always fires" if seen.get(None) else "has the same 'when'"
-                self.problems.append(node.problem(f"rule '{rule.id}' is never reached: '{blocker}' before it {why}"))
-            seen.setdefault(None if rule.when in (None, "True") else rule.when, rule.id)
+        for index, said in unreachable(decision, self.conditions):
+            found = self.draft.places[index]
+            self.problems.append((found.when or found.then).problem(said))
 
     def _result(self, results: list[Type]) -> Type:
         decision = self.draft.decision

@@ -30,8 +30,6 @@ _NOT_NAMES = frozenset((*keyword.kwlist, "true", "false", "none", CANDIDATE))
 _RULE = {"id": TEXT}
 _RULE_MORE = {"when": f"{TEXT}|{FLAG}", "then": SCALAR, "because": TEXT, "level": TEXT, "evidence": MAP}
 _DECISION = {"says": TEXT, "hit": TEXT, "over": TEXT, "flag": TEXT, "unit": TEXT, "rules": LIST, **_RULE_MORE}
-_EVIDENCE = {"note": TEXT}
-_EVIDENCE_MORE = {"measured": TEXT, "where": TEXT, "expires": TEXT}
 
 
 class Place(NamedTuple):
@@ -148,32 +146,23 @@ def _require_alike(name: str, rows: Mapping[str, Node], problems: list[Problem])
     first = next(iter(rows.values()), None)
     for key, row in rows.items():
         if first is not None and isinstance(row.value, dict) != isinstance(first.value, dict):
-            problems.append(
-                row.problem(f"table '{name}': row '{key}' and the first row must both have columns, or none")
-            )
+            said = f"table '{name}': row '{key}' and the first row must both have columns, or none"
+            problems.append(row.problem(said))
 
 
 def _read_decision(name: str, node: Node, file: PolicyFile, drafts: Drafts) -> None:
     if not _require_name(name, node, drafts):
         return
-    problems = drafts.problems
-    got = fields(node, f"decision '{name}'", problems, {}, _DECISION)
-    hit = got["hit"].value if "hit" in got else "first"
-    if hit not in HIT_POLICIES:
-        known = ", ".join(HIT_POLICIES)
-        problems.append(got["hit"].problem(f"hit must be one of {known}{did_you_mean(hit, HIT_POLICIES)}"))
-    if (hit == "search") != ("over" in got):
-        key = got["over" if "over" in got else "hit"].key or node
-        problems.append(key.problem("'over' goes with 'hit: search', and only there"))
+    got = fields(node, f"decision '{name}'", drafts.problems, {}, _DECISION)
+    hit = _read_hit(node, got, drafts.problems)
     if ("rules" in got) == ("then" in got):
-        problems.append(node.problem(f"decision '{name}' needs either 'rules' or a single 'then'", 1))
+        drafts.problems.append(node.problem(f"decision '{name}' needs either 'rules' or a single 'then'", 1))
         return
-    rules, places = _read_rules(name, node, got, problems)
-    for rule, place in zip(rules, places, strict=True):
-        if hit == "search" and rule.then not in VERDICTS:
-            problems.append(place.then.problem("under 'hit: search', 'then' is accept or reject"))
+    rules, places = _read_rules(name, node, got, drafts.problems)
+    if hit == "search":
+        _require_verdicts(rules, places, drafts.problems)
     if "rules" in got and not got["rules"].value:
-        problems.append(got["rules"].problem(f"decision '{name}' has no rules"))
+        drafts.problems.append(got["rules"].problem(f"decision '{name}' has no rules"))
     if "flag" in got:
         stand_downs = _stand_downs(got["flag"])
         rules = [rule for rule, _ in stand_downs] + rules
@@ -183,6 +172,24 @@ def _read_decision(name: str, node: Node, file: PolicyFile, drafts: Drafts) -> N
         tuple(rules), file.policy, file.file, (node.key or node).line,
     )  # fmt: skip
     drafts.decisions[name] = Draft(decision, node, got.get("over"), tuple(places))
+
+
+def _read_hit(node: Node, got: Mapping[str, Node], problems: list[Problem]) -> str:
+    """How the rules are combined; ``over`` names the candidates where they are searched, and nowhere else."""
+    hit = str(got["hit"].value) if "hit" in got else "first"
+    if hit not in HIT_POLICIES:
+        known = ", ".join(HIT_POLICIES)
+        problems.append(got["hit"].problem(f"hit must be one of {known}{did_you_mean(hit, HIT_POLICIES)}"))
+    if (hit == "search") != ("over" in got):
+        key = got["over" if "over" in got else "hit"].key or node
+        problems.append(key.problem("'over' goes with 'hit: search', and only there"))
+    return hit
+
+
+def _require_verdicts(rules: list[Rule], places: list[Place], problems: list[Problem]) -> None:
+    for rule, place in zip(rules, places, strict=True):
+        if rule.then not in VERDICTS:
+            problems.append(place.then.problem("under 'hit: search', 'then' is accept or reject"))
 
 
 def _text(got: Mapping[str, Node], key: str) -> str:
@@ -260,7 +267,7 @@ def _expression(node: Node | None) -> str | None:
 
 
 def _read_evidence(node: Node, problems: list[Problem]) -> dict[str, Any]:
-    got = fields(node, "evidence", problems, _EVIDENCE, _EVIDENCE_MORE)
+    got = fields(node, "evidence", problems, {"note": TEXT}, dict.fromkeys(("measured", "where", "expires"), TEXT))
     for key in ("measured", "expires"):
         if key in got and not _is_date(got[key].value):
             problems.append(got[key].problem(f"'{key}' must be a date, such as 2027-08-29"))

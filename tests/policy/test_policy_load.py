@@ -125,3 +125,36 @@ def test_identity_of_files(tmp_path: Path) -> None:
         ("b/c", "1.0.0", "policies/b/c.yaml"),
         ("kv/kv", "1.0.0", "policies/kv/kv.yaml"),
     ]
+
+
+def _rules(hit: str, *whens: str) -> str:
+    rules = "".join(f"    - {{id: r{n}, when: {when}, then: {n}}}\n" for n, when in enumerate(whens))
+    return f"a:\n  hit: {hit}\n  rules:\n{rules}"
+
+
+@pytest.mark.parametrize(
+    ("hit", "whens", "said"),
+    [
+        ("first", ["model.moe", "model.moe and model.layers > 3"],
+         "rule 'r1' is never reached: 'r0' before it fires whenever it would"),
+        ("first", ["model.layers > 3 and model.moe", "model.moe and model.arch == 'x' and model.layers >  3"],
+         "rule 'r1' is never reached: 'r0' before it fires whenever it would"),
+        ("first", ["model.moe", "model.arch == 'x'", "model.moe"],
+         "rule 'r2' is never reached: 'r0' before it has the same 'when'"),
+        ("first", ["true", "model.moe"], "rule 'r1' is never reached: 'r0' before it always fires"),
+        ("first", ["false", "model.moe"], "rule 'r0' never fires"),
+        ("unique", ["model.moe", "model.moe and model.layers > 3"],
+         "rule 'r1' fires only together with 'r0', and under 'hit: unique' that is a fault"),
+        ("first", ["model.moe or model.layers > 3", "model.moe"], None),
+        ("first", ["model.moe and model.layers > 3", "model.moe"], None),
+        ("first", ["not model.moe", "model.moe"], None),
+        ("collect", ["model.moe", "model.moe and model.layers > 3", "model.moe"], None),
+    ],
+)  # fmt: skip
+def test_rules_that_cannot_decide(tmp_path: Path, hit: str, whens: list[str], said: str | None) -> None:
+    if said is None:
+        assert compile_set(tmp_path, _rules(hit, *whens)).decisions["a"]
+        return
+    with pytest.raises(BadInput) as caught:
+        compile_set(tmp_path, _rules(hit, *whens))
+    assert [problem.message for problem in caught.value.problems] == [said]
