@@ -36,9 +36,8 @@ class Pass(NamedTuple):
     its device; ``cast``: bytes of the copies flash attention makes of types it cannot read; ``rotates``: positions turn
     queries and keys; ``hadamard_k/v``: rows of a quantised cache go through one more multiplication; ``state``: f32
     values of a recurrent state; ``owns``: has a cache of its own; ``store``: its device; ``gate``: where a state's gate
-    is computed; ``score``: where attention itself is; ``attend``/``feed``/``expert``: devices of the three parts
-    (-1 = host); ``follow``: of the next layer; ``indexer``:
-    what narrows its attention.
+    is computed; ``score``: where attention itself is; ``attend``/``norm``/``feed``/``expert``: devices of the parts
+    (-1 = host); ``follow``: of the next layer; ``indexer``: what narrows its attention.
     """
 
     graph: Graph
@@ -63,6 +62,7 @@ class Pass(NamedTuple):
     gate: int
     score: int
     attend: int
+    norm: int
     feed: int
     expert: int
     follow: int
@@ -176,7 +176,7 @@ def scores(at: Pass, query: int, width: int) -> int:
     at.graph.device = at.score
     if not at.cells:
         copied = (at.graph.op(at.cast, *at.held),) if at.cast else at.held
-        scored = at.wide(width, query, at.mask, *copied)
+        scored = at.wide(width, query, *copied, at.mask)
         at.graph.device = at.attend
         return scored
     scores = at.graph.op(at.cells * at.heads * at.rows * FLOAT, query, *at.held)
@@ -206,8 +206,8 @@ def experts(at: Pass, routed: int, source: int) -> int:
     graph.device = at.feed
     logits = at.multiply("ffn_gate_inp", routed)
     count = at.width("ffn_gate_inp")
-    biased = graph.op(graph.size(logits), logits) if "exp_probs_b.bias" in at.shapes else logits
-    chosen = at.wide(count, biased)
+    biased = any(stem.startswith("exp_probs_b") for stem in at.shapes)
+    chosen = at.wide(count, graph.op(graph.size(logits), logits) if biased else logits)
     weights = at.wide(at.used, logits, chosen)
     graph.device = at.expert
     if at.row.get("experts_weigh_input"):

@@ -6,39 +6,38 @@ from gezel_rules.memory.blocks import Pass, experts, feed_forward, norm, project
 from gezel_rules.memory.geometry import Geometry, Layer
 from gezel_rules.memory.latent import attend
 from gezel_rules.memory.offload import HOST
-from gezel_rules.memory.spots import Spot
 from gezel_rules.memory.states import recurrence
 
 
-def layer_pass(at: Pass, stream: int, layer: Layer, spot: Spot, before: int, outputs: int, geo: Geometry) -> int:
+def layer_pass(at: Pass, stream: int, layer: Layer, before: int, outputs: int, geo: Geometry) -> int:
     """One block: mix, add, feed forward, add."""
     graph, shapes = at.graph, at.shapes
-    graph.device = spot.attend
+    graph.device = at.attend
     normed = norm(at, "attn_norm", stream, before)
     mixes = layer.recurrent or any(k in shapes for k in ("attn_q", "attn_qkv", "attn_kv_a_mqa", "attn_q_a"))
     residual = stream
     if mixes and at.row.get("parallel"):
         scored = attend(at, normed)
-        out = feed_forward(at, normed)
-        graph.device = spot.attend
+        out = _feed(at, normed)
+        graph.device = at.attend
         return graph.add(graph.add(out, residual), project(at, scored))
     if mixes:
         mixed, normed = _mix(at, stream, normed, layer)
         if outputs < at.rows and not geo.row.get("late_output"):
             at, mixed, residual = _last_rows(at, outputs, mixed, residual)
-        graph.device = spot.attend
+        graph.device = at.attend
         if "ffn_norm" in shapes or "post_ffw_norm" in shapes:
             mixed = norm(at, "post_attention_norm", mixed)
         stream = graph.add(mixed, residual)
     if not any(k.startswith("ffn_down") for k in shapes):
         return stream
-    graph.device = spot.norm
-    nearby = spot.attend if mixes else before
+    graph.device = at.norm
+    nearby = at.attend if mixes else before
     stem = "ffn_norm" if "ffn_norm" in shapes else "post_attention_norm"
     kept = "post_ffw_norm" in shapes and stem != "ffn_norm"
     source = stream if kept else norm(at, stem, stream, nearby) if mixes or stem in shapes else normed
-    out = _feed(at, source, stream)
-    graph.device = at.follow if spot.feed == HOST or spot.expert == HOST else spot.attend
+    out = _feed(at, source)
+    graph.device = at.follow if at.feed == HOST or at.expert == HOST else at.attend
     out = norm(at, "post_ffw_norm", out)
     return graph.add(out, stream)
 
@@ -60,7 +59,7 @@ def _last_rows(at: Pass, outputs: int, mixed: int, residual: int) -> tuple[Pass,
     return at._replace(rows=outputs), at.graph.op(width * outputs, mixed), at.graph.op(width * outputs, residual)
 
 
-def _feed(at: Pass, source: int, stream: int) -> int:
+def _feed(at: Pass, source: int) -> int:
     """Dense, routed, shared: whatever the layer has, summed."""
     graph, shapes = at.graph, at.shapes
     outs = []

@@ -57,7 +57,8 @@ def held_caches(geo: Geometry, number: int, context: Context, spots: Sequence[Sp
         return ()
     times = (window_cells(geo, context) if layer.sliding else context.ctx_seq) * context.streams
     source = geo.layers[owner]
-    sizes = row_bytes(source.k, context.type_k, geo.tables), row_bytes(source.v, context.type_v, geo.tables)
+    size_k, size_v = row_bytes(source.k, context.type_k, geo.tables), row_bytes(source.v, context.type_v, geo.tables)
+    sizes = size_k, size_k if geo.mla else size_v  # latent attention reads one row as K and as V: two views, two copies
     return tuple(graph.outside(times * size, device) for size in sizes if size)
 
 
@@ -93,18 +94,29 @@ def state_next(geo: Geometry, number: int) -> int | None:
 
 def sampled(geo: Geometry, spots: Sequence[Spot]) -> list[int]:
     """Layers that matter: each kind of step from one layer to the next at most twice; always the last one, those before
-    a change of device, and those that read another device's cache."""
+    a change of device, those that read another device's cache of another layer, and the one before them."""
     chosen: list[int] = []
     seen: dict[object, int] = {}
     before: object = None
+    last = geo.trunk - 1
     for i in range(geo.trunk):
         layer = geo.layers[i]
         kind = (geo.kinds[i], layer.sliding, layer.recurrent, layer.cached, spots[i], gate_device(geo, i, spots))
         step = (before, kind)
         seen[step] = seen.get(step, 0) + 1
-        owner = None if layer.cached else cache_owner(geo, i)
-        reads = owner is not None and spots[owner].cache != spots[i].score
-        if seen[step] <= 2 or reads or i == geo.trunk - 1 or spots[i] != spots[i + 1]:
+        if (
+            seen[step] <= 2
+            or i == last
+            or spots[i] != spots[i + 1]
+            or _reads(geo, i, spots)
+            or _reads(geo, i + 1, spots)
+        ):
             chosen.append(i)
         before = kind
     return chosen
+
+
+def _reads(geo: Geometry, number: int, spots: Sequence[Spot]) -> bool:
+    """Whether a layer copies the cache of another one from another device."""
+    owner = None if geo.layers[number].cached else cache_owner(geo, number)
+    return owner is not None and spots[owner].cache != spots[number].score
