@@ -43,14 +43,11 @@ class Index:
             return self._file(wanted)
         if area := [entry for fact, entry in self.facts.items() if fact.startswith(f"{wanted}.")]:
             return {"kind": "area", "name": wanted, "facts": area}
-        known = (
-            *self.decisions,
-            *self.drafts.tables,
-            *self._flags,
-            *self.facts,
-            *(f.policy for f in self.drafts.files),
-        )
-        raise BadInput(f"no decision, flag, table, policy or fact '{name}'{did_you_mean(name, known)}")
+        raise BadInput(f"no decision, flag, table, policy or fact '{name}'{did_you_mean(name, self._known())}")
+
+    def _known(self) -> list[str]:
+        files = [file.policy for file in self.drafts.files]
+        return [*self.decisions, *self.drafts.tables, *self._flags, *self.facts, *files]
 
     def _spelled_out(self, name: str) -> str:
         """The spelling of a flag that a decision has, of all the spellings of one option."""

@@ -167,6 +167,12 @@ def test_show_a_table_and_a_fact(directory: Path, capsys: pytest.CaptureFixture[
     assert said.endswith("  read by          kv.type\n")
 
 
+def test_show_an_area_of_facts(capsys: pytest.CaptureFixture[str]) -> None:
+    head, *lines = shown(capsys, "show", "settings").splitlines()
+    assert head == f"settings   {sum(word.name.startswith('settings.') for word in WORDS)} facts"
+    assert any(line.startswith("    settings.kv_type") and "a row of kv_types" in line for line in lines)
+
+
 def test_show_a_flag_in_any_spelling(capsys: pytest.CaptureFixture[str]) -> None:
     for spelling in ("--threads", "-t", "--cache-type-k", "-ctk", "--verbosity"):
         said = shown(capsys, "show", spelling)
