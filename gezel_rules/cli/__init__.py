@@ -30,6 +30,12 @@ COMMANDS = {
     "devices": "what this machine and its engine offer",
     "policy": "check and show policies",
 }
+ABOUT = """
+
+MODEL is a catalog id, a GGUF file, or user/repo[:quant].
+Variables: GEZEL_POLICIES, GEZEL_CATALOG, GEZEL_STORE, GEZEL_CACHE, GEZEL_STATE and GEZEL_CONFIG name directories,
+GEZEL_LLAMA_SERVER the engine; GEZEL_WINDOW=32k and the like are settings.
+Exit status: 0 done, 1 the answer is no, 2 bad input, 3 the engine or a transfer failed."""
 TRACE = "GEZEL_TRACEBACK"  # set: a fault of ours shows where it happened
 FAILED = 3
 MAY_BE_EMPTY = ("prompt",)
@@ -147,8 +153,7 @@ def _outer_parser() -> argparse.ArgumentParser:
         description="Launch local models by rules: every flag explained, every byte accounted for.",
         epilog="commands (each has its own --help; each takes --json):\n"
         + "\n".join(f"  {name:9} {says}" for name, says in COMMANDS.items())
-        + "\n\nMODEL is a catalog id, a GGUF file, or user/repo[:quant]."
-        + "\nExit status: 0 done, 1 the answer is no, 2 bad input, 3 the engine or a transfer failed.",
+        + ABOUT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"gezel-rules {__version__}")
@@ -161,10 +166,12 @@ def _outer_parser() -> argparse.ArgumentParser:
 
 def _add_places(parser: argparse.ArgumentParser) -> None:
     """The same before and after COMMAND; the later one counts."""
-    for name, what in (("policies", "policies"), ("catalog", "catalog"), ("store", "models")):
-        parser.add_argument(
-            f"--{name}", metavar="DIR", type=_directory, default=argparse.SUPPRESS, help=f"directory of the {what}"
-        )
+    for name, what in (
+        ("policies", "the rules (default: those that came with gezel-rules)"),
+        ("catalog", "models/ and hosts/ (default: those that came with gezel-rules)"),
+        ("store", "fetched models (default: in the user's data directory)"),
+    ):
+        parser.add_argument(f"--{name}", metavar="DIR", type=_directory, default=argparse.SUPPRESS, help=what)
 
 
 def _directory(text: str) -> Path:
