@@ -126,7 +126,8 @@ def lines(name: str, found: Estimate) -> Iterator[str]:
     context = found.context
     shared = "over one cache" if context.streams == 1 and context.slots > 1 else "each with its own"
     slots = "1 slot" if context.slots == 1 else f"{context.slots} slots {shared}"
-    yield f"{name}: {found.arch}, window {context.ctx_seq:,} tokens, {slots}"
+    flash = "" if context.flash else ", flash attention off"
+    yield f"{name}: {found.arch}, window {context.ctx_seq:,} tokens, {slots}{flash}"
     yield ""
     widest = max((pool.total for pool in found.pools), default=1) or 1
     for pool in found.pools:
@@ -164,7 +165,7 @@ def _details(found: Estimate) -> Iterator[str]:
 
 
 def _gib(size: int) -> str:
-    return f"{size / GIB:.2f} GiB" if size >= GIB // 10 else f"{size / (1 << 20):.1f} MiB"
+    return f"{size / GIB:.2f} GiB" if size >= GIB else f"{size / (1 << 20):.1f} MiB"
 
 
 def _override(text: str) -> tuple[str, str]:
