@@ -58,6 +58,9 @@ def _machine(plan: Plan) -> Iterator[str]:
     facts = plan.trace.facts
     host = plan.request.host
     where = f"{host.stem} (described)" if host else "this machine"
+    if host is None and plan.request.engine is None:
+        yield f"  on        {where}; no engine found, so its version, backend and devices are unknown (gezel-rules devices)"
+        return
     backend, version = say(facts["engine.backend"].value), say(facts["engine.version"].value)
     yield f"  on        {where}, {say(facts['engine.kind'].value)} {version}, {backend}"
 

@@ -23,8 +23,8 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _STATES = {
     "here": "is here",
     "check": "is here, changed on disk: hashed again",
-    "resume": "goes on",
-    "fetch": "fetched",
+    "resume": "will be continued",
+    "fetch": "will be fetched",
 }
 
 
