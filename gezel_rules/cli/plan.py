@@ -59,7 +59,8 @@ def _machine(plan: Plan) -> Iterator[str]:
     host = plan.request.host
     where = f"{host.stem} (described)" if host else "this machine"
     if host is None and plan.request.engine is None:
-        yield f"  on        {where}; no engine found, so its version, backend and devices are unknown (gezel-rules devices)"
+        unknown = "no engine found: version, backend and devices unknown (see gezel-rules devices)"
+        yield f"  on        {where}, {unknown}"
         return
     backend, version = say(facts["engine.backend"].value), say(facts["engine.version"].value)
     yield f"  on        {where}, {say(facts['engine.kind'].value)} {version}, {backend}"
