@@ -36,11 +36,11 @@ def hash_file(path: Path, moved: Callable[[int], None] = lambda _: None) -> tupl
 def link(source: Path, target: Path) -> bool:
     """Hard link ``source`` as ``target``; False when the volumes or the file system cannot."""
     try:
-        os.link(source, target, follow_symlinks=False)
+        os.link(source, target)
     except FileExistsError:
         target.unlink()
         return link(source, target)
-    except OSError:
+    except (OSError, NotImplementedError):
         return False
     return True
 

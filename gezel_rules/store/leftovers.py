@@ -98,7 +98,9 @@ def repair(store: Path) -> list[Leftover]:
 
     from gezel_rules.store.locks import locked
 
-    gone = []
+    gone: list[Leftover] = []
+    if not store.is_dir():
+        return gone
     for item in leftovers(store):
         if not item.harmless:
             continue

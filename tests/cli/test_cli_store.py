@@ -89,6 +89,21 @@ def test_pull_ls_verify_rm(store: Path) -> None:
     assert said("ls", store=store) == []
 
 
+def test_looking_the_store_over(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    assert said("verify", store=store) == {"leftovers": [], "deleted": []}
+    (store / ".staging" / "removed-old-1").mkdir(parents=True)
+    (store / ".staging" / "big").mkdir()
+    done = gezel("verify", store=store)
+    assert done.returncode == 1
+    assert "a removed model, not yet deleted" in done.stdout and "verify --repair" in done.stdout
+    done = gezel("verify", "--repair", store=store)
+    assert done.returncode == 1
+    assert "deleted" in done.stdout and "an unfinished install of big" in done.stdout
+    assert not (store / ".staging" / "removed-old-1").exists()
+    assert (store / ".staging" / "big").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
@@ -96,6 +111,7 @@ def test_pull_ls_verify_rm(store: Path) -> None:
         (("rm", "gemma-3-270m"), 2, "'gemma-3-270m' is not installed"),
         (("verify", "../../etc"), 2, ""),
         (("pull", "gemma-3-270m", "--limit-rate", "fast"), 2, "not a rate"),
+        (("verify", "gemma-3-270m", "--repair"), 2, "--repair goes without MODEL"),
         (("pull", "/no/such.gguf"), 2, "no such file"),
         (("pull", "gemma-3-270m", "--revision", "../x", "--dry-run"), 2, "--revision"),
         (("pull", "http://127.0.0.1:9/x.gguf?X-Signature=sEcReT"), 3, "connection refused"),

@@ -29,6 +29,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spread, "PROBE_SECONDS", 0.1)
     monkeypatch.setattr(spread, "LEAST_BYTES", 1_000_000)
     monkeypatch.setattr(spread, "PIECE", 300_000)
+    monkeypatch.setattr(spread, "FAST_BYTES", 2 * RATE)
 
 
 def pull(server: Server, store: Path, sha256: str | None = SHA, limit: float = 0.0) -> bytes:
