@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,14 +11,25 @@ from typing import Any, NamedTuple
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.lang.types import Function, Type
 from gezel_rules.policy.check import check_drafts
-from gezel_rules.policy.load import Drafts, load_drafts
+from gezel_rules.policy.load import Drafts, load_drafts, shown_name
 from gezel_rules.policy.model import Decision
 from gezel_rules.policy.needs import Needs, absent, unlike
-from gezel_rules.policy.seal import in_order, policy_paths
+from gezel_rules.policy.seal import in_order, log_policy_paths, policy_paths
 from gezel_rules.source import Node, load_yaml
 
-Reader = Callable[[Path], object]
-"""Reads policies of another kind in the same directory; raises BadInput."""
+
+class Against(NamedTuple):
+    """What a directory is held against: the vocabulary (``facts``), ``functions`` and what the program ``needs``; the
+    JSON Schemas for editors; ``read_logs``, which reads the log policies of a directory and raises BadInput; and the
+    day it is (``today``)."""
+
+    facts: Mapping[str, Type]
+    functions: Mapping[str, Function]
+    needs: Needs
+    schema: Path
+    log_schema: Path
+    read_logs: Callable[[Path], object]
+    today: date
 
 
 class Report(NamedTuple):
@@ -45,31 +56,18 @@ def read_library(directory: Path, facts: Mapping[str, Type], functions: Mapping[
     return Library(drafts, check_drafts(drafts, facts, functions))
 
 
-def check_directory(
-    directory: Path,
-    facts: Mapping[str, Type],
-    functions: Mapping[str, Function],
-    schema: Path,
-    readers: Mapping[str, Reader],
-    today: date,
-    needs: Needs | None,
-) -> Report:
-    """Check everything. ``schema`` is the JSON Schema for editors, held against the loader as a second opinion;
-    ``readers`` read policies of other kinds: subdirectory → reader; ``needs`` is what the program reads.
-
-    Raises BadInput when there is nothing to check.
-    """
-    library = read_library(directory, facts, functions)
-    missing, warnings = _missing(library.drafts, needs, directory.name) if needs else ([], [])
-    problems = [*library.drafts.problems, *missing]
-    others = [_read_others(directory, area, read) for area, read in readers.items() if (directory / area).is_dir()]
-    for _, found in others:
-        problems += found
-    problems += _second_opinion(directory, schema, {p.span.file for p in problems if p.span})
+def check_directory(directory: Path, against: Against) -> Report:
+    """Check everything. Raises BadInput when there is nothing to check."""
+    library = read_library(directory, against.facts, against.functions)
+    missing, warnings = _missing(library.drafts, against.needs, directory.name)
+    logs = log_policy_paths(directory)
+    problems = [*library.drafts.problems, *missing, *(_faults(against.read_logs, directory) if logs else ())]
+    problems += _second_opinion(directory, policy_paths(directory), against.schema, problems)
+    problems += _second_opinion(directory, logs, against.log_schema, problems)
     return Report(
         tuple(in_order(library.drafts, problems)),
-        () if problems else (*warnings, *sorted(stale(library.drafts, today), key=_in_file_order)),
-        len(policy_paths(directory)) + sum(count for count, _ in others),
+        () if problems else (*warnings, *sorted(stale(library.drafts, against.today), key=_in_file_order)),
+        len(policy_paths(directory)) + len(logs),
         len(library.drafts.decisions),
         len(library.drafts.tables),
     )
@@ -90,25 +88,21 @@ def _in_file_order(problem: Problem) -> tuple[str, int, int]:
     return problem.span[:3] if problem.span else ("", 0, 0)
 
 
-def _read_others(directory: Path, area: str, read: Reader) -> tuple[int, list[Problem]]:
-    """How many files of that area count beside the policy files, and what is wrong with them."""
-    beside = {path.parent.name for path in policy_paths(directory)}
-    count = 0 if area in beside else len(list((directory / area).glob("*.yaml")))
+def _faults(read: Callable[[Path], object], directory: Path) -> tuple[Problem, ...]:
     try:
         read(directory)
     except BadInput as error:
-        return count, list(error.problems)
-    return count, []
+        return error.problems
+    return ()
 
 
-def _second_opinion(directory: Path, schema: Path, at_fault: set[str]) -> Iterator[Problem]:
+def _second_opinion(directory: Path, paths: Iterable[Path], schema: Path, known: list[Problem]) -> Iterator[Problem]:
     """What the schema refuses in files the loader is content with: one of the two is wrong."""
     from jsonschema import Draft202012Validator
 
-    from gezel_rules.policy.load import shown_name
-
     validator = Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
-    for path in policy_paths(directory):
+    at_fault = {problem.span.file for problem in known if problem.span}
+    for path in paths:
         name = shown_name(path, directory)
         if name not in at_fault:
             root = load_yaml(path, name)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gezel_rules import places
-from gezel_rules.author.check import Report, check_directory, read_library
+from gezel_rules.author.check import Against, Report, check_directory, read_library
 from gezel_rules.cli.request import policies_of
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.vocabulary import WORDS, Word, fact_types
@@ -47,11 +47,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace, today: date | None = None) -> int:
-    report = check_directory(
-        _directory(Path(args.what) if args.what else policies_of(args)), fact_types(), SIGNATURES,
-        places.schemas_dir() / "policy.schema.json", {"logs": _read_logs}, today or date.today(),
-        NEEDS,
+    schemas = places.schemas_dir()
+    against = Against(
+        fact_types(), SIGNATURES, NEEDS, schemas / "policy.schema.json", schemas / "log-policy.schema.json", _read_logs,
+        today or date.today(),
     )  # fmt: skip
+    report = check_directory(_directory(Path(args.what) if args.what else policies_of(args)), against)
     if args.json:
         print(json.dumps(_report_json(report), indent=2))
     else:

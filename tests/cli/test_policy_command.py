@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from datetime import date
 from pathlib import Path
 
@@ -107,10 +108,12 @@ def test_stale_evidence_is_a_warning(directory: Path, capsys: pytest.CaptureFixt
 def test_a_policy_only_the_schema_refuses_is_reported(
     directory: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    schema = json.loads((policy.places.schemas_dir() / "policy.schema.json").read_text())
+    shutil.copytree(policy.places.schemas_dir(), tmp_path / "schemas")
+    path = tmp_path / "schemas" / "policy.schema.json"
+    schema = json.loads(path.read_text())
     schema["$defs"]["rule"]["required"].append("because")
-    (tmp_path / "policy.schema.json").write_text(json.dumps(schema))
-    monkeypatch.setattr(policy.places, "schemas_dir", lambda: tmp_path)
+    path.write_text(json.dumps(schema))
+    monkeypatch.setattr(policy.places, "schemas_dir", lambda: tmp_path / "schemas")
     assert main(["policy", "check", str(directory)]) == 2
     said = capsys.readouterr().err
     assert "policies/kv/kv.yaml:17:9: policy.schema.json refuses this: 'because' is a required property" in said
