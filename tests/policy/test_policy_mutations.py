@@ -34,9 +34,9 @@ half: {then: model.layers // 2 if model.layers > 3 else min(model.layers, 7)}
     TABLES,
 )
 PIECES = (
-    "", "none", "true", "'f16'", "kv.type", "candidate", "0", "-1", "1e400", "(", ")", "[", "]", "{", "}", ":", "- ", "\n",
-    "  ", "#", "&a ", "*a", "!!x ", "|", ">", "is", "in", "not", "and", "then: ", "when: ", "hit: unique", "é", "\0", "known",
-    "\ufeff", "settings.window", "model", "* 10", "// 0", "/ (model.layers - 32)", "enough",
+    "", "none", "true", "'f16'", "kv.type", "candidate", "0", "-1", "1e400", "(", ")", "[", "]", "{", "}", ":",
+    "- ", "\n", "  ", "#", "&a ", "*a", "!!x ", "|", ">", "is", "in", "not", "and", "then: ", "when: ", "é", "\0",
+    "hit: unique", "\ufeff", "settings.window", "model", "* 10", "// 0", "/ (model.layers - 32)", "known", "enough",
 )  # fmt: skip
 
 
