@@ -104,6 +104,4 @@ def test_why_not(explain: Explainer) -> None:
     assert _why_not(explain, "kv.type", "q8_0") == ["  it is q8_0"]
     assert _why_not(explain, "kv.type", "f16")[0] == "  kv.type is not f16: rule room: gpu.free is unknown"
     assert _why_not(explain, "chosen", "f16") == ["  enough did not take f16: rule too-wide (f16): 64 is wide"]
-    said = _why_not(explain, "window", "3")
-    assert "no rule of window gives 3" in said[0]
-    assert "--set window=3" in said[1]
+    assert "no rule of window gives 3" in _why_not(explain, "window", "3")[0]
