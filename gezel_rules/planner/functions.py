@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gezel_rules.lang.types import ANY, FLAG, INTEGER, NUMBER, TEXT, Function, Type
+from gezel_rules.lang.types import ANY, FLAG, INTEGER, TEXT, Function, Type
 
 _BYTES, _TOKENS = INTEGER._replace(unit="bytes"), INTEGER._replace(unit="tokens")
 _KV = TEXT._replace(rows_of="kv_types")
@@ -30,8 +30,8 @@ _REPLAN = Type("record", fields={"kv_type": TEXT, "window": _TOKENS, "slots": IN
 
 SIGNATURES: Mapping[str, Function] = {
     "known": Function((_optional(ANY),), FLAG, "whether a fact is known"),
-    "min": Function((NUMBER, NUMBER), INTEGER, "the smallest", variadic=True),
-    "max": Function((NUMBER, NUMBER), INTEGER, "the largest", variadic=True),
+    "min": Function((INTEGER, INTEGER), INTEGER, "the smallest whole number", variadic=True),
+    "max": Function((INTEGER, INTEGER), INTEGER, "the largest whole number", variadic=True),
     "divisible": Function((INTEGER, INTEGER), FLAG, "whether the first is a multiple of the second"),
     "overlap": Function((_LIST, _LIST), FLAG, "whether two lists share a member"),
     "window_that_fits": Function(

@@ -11,6 +11,7 @@ from gezel_rules import places
 from gezel_rules.cli.request import on_shelf
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.vocabulary import WORDS
+from gezel_rules.planner.functions import SIGNATURES
 from gezel_rules.planner.launch import Request, make_plan
 from gezel_rules.planner.subject import Places
 
@@ -46,6 +47,11 @@ def test_facts_of_a_plan_are_plain_and_of_the_vocabulary(model: str, host: str |
 def test_decisions_are_plain_too(tmp_path: Path) -> None:
     trace = make_plan(request("qwen3-8b", places.catalog_dir() / "hosts" / "rtx-4090.yaml", tmp_path)).trace
     assert {name for name, found in trace.judgements.items() if not is_plain(found.value)} == set()
+
+
+def test_every_function_of_the_vocabulary_is_bound(tmp_path: Path) -> None:
+    trace = make_plan(request("qwen3-8b", places.catalog_dir() / "hosts" / "rtx-4090.yaml", tmp_path)).trace
+    assert {"known", *trace.functions} == set(SIGNATURES)  # 'known' is the language's own
 
 
 @pytest.mark.parametrize("value", [(1,), {1: 2}, object(), Path(), frozenset(), [b"x"], {"a": (1,)}])
