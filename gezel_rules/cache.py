@@ -17,3 +17,11 @@ def keep(path: Path, data: bytes) -> None:
     except OSError:
         with suppress(OSError):
             staged.unlink()
+
+
+def forget_older(directory: Path, pattern: str, newest: int) -> None:
+    """Delete the files of a pattern but for the newest few: whoever edits policies all day fills no disk."""
+    with suppress(OSError):
+        by_age = sorted(directory.glob(pattern), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        for path in by_age[newest:]:
+            path.unlink(missing_ok=True)

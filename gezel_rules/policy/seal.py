@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules import __version__
-from gezel_rules.cache import keep
+from gezel_rules.cache import forget_older, keep
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.lang.types import Function, Type
 from gezel_rules.policy.model import Decision, PolicyFile, PolicySet, Rule
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from gezel_rules.policy.needs import Needs
 
 CACHE_FORMAT = 4
+KEPT_SETS = 8
+"""Compiled sets that stay in a cache: a few directories of policies, each as last edited."""
 LOGS = "logs"
 """The area of log policies."""
 
@@ -48,6 +50,7 @@ def load_policies(
         found = compile_policies(paths, directory, facts, functions, needs() if needs else None)
         if kept:
             keep(kept, _frozen(found))
+            forget_older(kept.parent, "policies-*.json", KEPT_SETS)
     return found
 
 

@@ -243,3 +243,13 @@ def test_no_directory_and_no_policies(tmp_path: Path) -> None:
         load_policies(tmp_path / "nowhere", FACTS, FUNCTIONS)
     with pytest.raises(BadInput, match="no policy files"):
         load_policies(tmp_path, FACTS, FUNCTIONS)
+
+
+def test_a_cache_does_not_grow_with_every_edit(tmp_path: Path) -> None:
+    base = _small(tmp_path)
+    for number in range(seal.KEPT_SETS + 4):
+        (base / "kv" / "kv.yaml").write_text(WHOLE.replace("bytes: 64", f"bytes: {number}"))
+        load_policies(base, FACTS, FUNCTIONS, _cache(tmp_path))
+    kept = list(_cache(tmp_path).iterdir())
+    assert len(kept) == seal.KEPT_SETS
+    assert any(f'"bytes":{number}' in path.read_bytes().decode("latin-1") for path in kept)
