@@ -49,7 +49,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="catalog id, GGUF file, or user/repo[:quant]")
     add_conditions(parser)
     parser.add_argument("prompt", metavar="PROMPT", nargs="?", help="what to answer; without it, line by line")
-    parser.add_argument("--max-tokens", type=int, metavar="N", help="length of an answer at most; -1 = no bound")
+    parser.add_argument("--max-tokens", type=_bound, metavar="N", help="length of an answer at most; -1 = no bound")
+
+
+def _bound(text: str) -> int:
+    value = int(text)
+    if value < 1 and value != -1:
+        raise argparse.ArgumentTypeError(f"{value} (1 or more, or -1 for no bound)")
+    return value
+
+
+_bound.__name__ = "count"
 
 
 def run(args: argparse.Namespace, prepare: Prepare | None = None, out: TextIO | None = None) -> int:

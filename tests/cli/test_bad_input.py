@@ -355,6 +355,8 @@ def test_an_unknown_option(refused, command):
         (["policy", "chekc"], "invalid choice: 'chekc'"),
         (["policy", "show", "no-such"], "'no-such'"),
         (["run", MODEL, "hello", "--max-tokens", "many"], "--max-tokens"),
+        (["run", MODEL, "hello", "--max-tokens", "0"], "--max-tokens: 0 (1 or more, or -1 for no bound)"),
+        (["run", MODEL, "hello", "--max-tokens", "-5"], "--max-tokens"),
         (["log", "x", "--exit-status", "bad"], "--exit-status"),
         (["memory", "x", "--ctx", "many"], "--ctx"),
         (["memory", "x", "--ctx", "-1"], "--ctx"),
