@@ -157,6 +157,7 @@ SETTINGS = (
     _setting("host", "text", "address to listen on"),
     _setting("port", "integer", "port to listen on", minimum=0),
     _setting("endpoint", "text", "which endpoint a prompt goes to", rows_of="endpoints"),
+    _setting("rpc", "list", "machines that lend their devices over RPC, each host:port"),
     _setting("extra_args", "list", "arguments passed to the engine as they are, last"),
 )
 

@@ -34,6 +34,7 @@ SIGNATURES: Mapping[str, Function] = {
     "max": Function((INTEGER, INTEGER), INTEGER, "the largest whole number", variadic=True),
     "divisible": Function((INTEGER, INTEGER), FLAG, "whether the first is a multiple of the second"),
     "overlap": Function((_LIST, _LIST), FLAG, "whether two lists share a member"),
+    "joined": Function((_LIST,), TEXT, "the members of a list with commas between them"),
     "window_that_fits": Function(
         (_KV, _TOKENS, _SPEC, _BYTES, _MODE), _TOKENS,
         "the largest window, up to the one given, of a single slot: KV type, window, speculative type, bytes beside "
@@ -58,6 +59,7 @@ PLAIN: Mapping[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
     "divisible": lambda value, by: value % by == 0,
+    "joined": ",".join,
     "overlap": lambda a, b: not set(a).isdisjoint(b),
 }
 """Functions that need nothing but their arguments (``known`` is the evaluator's own)."""

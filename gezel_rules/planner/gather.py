@@ -20,12 +20,15 @@ SHARES_RAM = ("unified", "integrated")
 
 class Machine(NamedTuple):
     """Where the launch is to run: a described host (``description``), or this machine with an engine (``engine``:
-    its kind and command; ``None``: none was found)."""
+    its kind and command; ``None``: none was found), with the devices of ``lenders`` (host:port) beside its own,
+    which ``lent_by`` is the option for."""
 
     description: Path | None
     engine: tuple[str, tuple[str, ...]] | None
     cache: Path | None
     environ: Mapping[str, str]
+    lenders: Sequence[str] = ()
+    lent_by: str = ""
 
 
 def setting_facts(
@@ -74,6 +77,11 @@ def _probed(machine: Machine, tables: Mapping[str, Any]) -> Facts:
     from gezel_rules.facts.devices import device_rules
 
     kind, command = machine.engine
+    if machine.lenders:
+        from gezel_rules.facts.lenders import require_lenders
+
+        require_lenders(machine.lenders)
+        command = (*command, machine.lent_by, ",".join(machine.lenders))
     rules = device_rules(tables["device_prefixes"], tables["software_renderers"], tables["integrated_gpus"])
     cpu = next(name for name, row in tables["backends"].items() if not row["gpu"])
     return facts | build_facts(command, machine.cache, machine.environ, kind=kind, rules=rules, cpu_backend=cpu)
@@ -86,7 +94,7 @@ def _unknown(word: Word) -> Fact:
 def gpus(devices: Any) -> list[dict[str, Any]]:
     """The devices that count as GPUs of this machine. One that shares the RAM takes no part beside a card of its own
     memory: the engine leaves it out then (llama.cpp 0.6.0-dev)."""
-    cards = [d for d in devices or () if d["kind"] == "discrete"]
+    cards = [d for d in devices or () if d["kind"] in ("discrete", "rpc")]
     return cards or [d for d in devices or () if d["kind"] in SHARES_RAM]
 
 

@@ -148,9 +148,10 @@ def _decided(request: Request, subject: Subject, capacity: Capacity, facts: dict
 def gather_facts(request: Request, subject: Subject, policies: PolicySet) -> dict[str, Fact]:
     """Every fact of the vocabulary for this request."""
     tables = policies.tables
-    machine = gather.Machine(request.host, request.engine, request.cache, request.environ)
-    facts = gather.machine_facts(machine, tables)
     settings = gather.setting_facts(tables, request.environ, request.sites, request.assignments, subject.id)
+    lenders, lent_by = settings["settings.rpc"].value or (), policies.decisions["flag.rpc"].flag or ""
+    machine = gather.Machine(request.host, request.engine, request.cache, request.environ, lenders, lent_by)
+    facts = gather.machine_facts(machine, tables)
     backend, build = facts["engine.backend"].value, facts["engine.version"].value
     draft = subject.draft.name if subject.draft else ""
     failed = bool(draft) and build is not UNKNOWN and request.broke(str(build), draft)

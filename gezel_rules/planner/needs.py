@@ -7,8 +7,8 @@ from gezel_rules.policy.needs import Needs, TableNeed
 from gezel_rules.shape import FLAG, INTEGER, LIST, NUMBER, TEXT
 
 DECISIONS = (
-    "backend.gpu", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget", "kv.type", "layout",
-    "memory.beside", "placement.mode", "prompt.endpoint", "refusal", "slots.count", "spec.n_max", "spec.type",
+    "backend.gpu", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget", "flag.rpc", "kv.type",
+    "layout", "memory.beside", "placement.mode", "prompt.endpoint", "refusal", "slots.count", "spec.n_max", "spec.type",
     "vision.loads", "window.tokens",
 )  # fmt: skip
 

@@ -1,0 +1,33 @@
+"""Machines that lend their devices over RPC: asked before anything starts, since the engine aborts on a silent one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gezel_rules.errors import BadInput, Refused
+from gezel_rules.facts.printable import printable
+
+PATIENCE = 3.0  # seconds for a machine of the same network to take a connection
+_LENDER = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>\d{1,5})")
+
+
+def require_lenders(lenders: Sequence[str], patience: float = PATIENCE) -> None:
+    """Each ``host:port`` takes a connection. Raises BadInput for what is no address, Refused for one that is silent."""
+    addresses = [_address(lender) for lender in lenders]
+    import socket  # only those who borrow pay for it
+
+    for host, port in addresses:
+        try:
+            socket.create_connection((host, port), patience).close()
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            said = f"rpc: {host}:{port} does not answer ({why})"
+            raise Refused(f"{said}: start an RPC server there, or leave it out") from None
+
+
+def _address(lender: str) -> tuple[str, int]:
+    match = _LENDER.fullmatch(lender)
+    if match is None or not 0 < int(match["port"]) < 65536:
+        raise BadInput(f"rpc: '{printable(lender)}' is not host:port")
+    return match["host"].strip("[]"), int(match["port"])
