@@ -14,6 +14,7 @@ from gezel_rules.memory.offload import HOST, owners, place_layers, place_weights
 from gezel_rules.memory.output import output_bytes
 from gezel_rules.memory.recurrent import state_parts
 from gezel_rules.memory.refusals import refusals
+from gezel_rules.memory.spots import strays
 
 if TYPE_CHECKING:
     from gezel_rules.memory.header_info import HeaderInfo
@@ -97,6 +98,7 @@ class Estimate(NamedTuple):
                 "output_bytes": self.draft.output_bytes,
             },
             "total_bytes": self.total_bytes,
+            "flash_attention": self.context.flash,
             "unknown": list(self.unknown),
             "refused": list(self.refused),
             "pools": [p._asdict() for p in self.pools],
@@ -111,9 +113,9 @@ def estimate(header: HeaderInfo, launch: Launch, architectures: Tables) -> Estim
 
 def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
     """The same from a geometry at hand; the cheap call for searches."""
-    context = settle(launch, geo.trained, geo.nextn, geo.row, geo.tables)
-    second = mtp_context(launch, context, geo.tables) if geo.nextn else None
     own = owners(geo, launch)
+    context = _resolved(geo, launch, own, settle(launch, geo.trained, geo.nextn, geo.row, geo.tables))
+    second = mtp_context(launch, context, geo.tables) if geo.nextn else None
     main, drafting, states = caches(geo, context), mtp_caches(geo, second) if second else (), state_parts(geo, context)
     placed = list(place_weights(geo, second is not None, launch, own))
     model = _sums((device, w.bytes) for w, device in placed)
@@ -138,6 +140,15 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
         unknown=(*geo.unknown, *doubts),
         refused=refusals(geo, context, launch),
     )
+
+
+def _resolved(geo: Geometry, launch: Launch, own: Owners, context: Context) -> Context:
+    """The context after the engine's check of flash attention: left to itself it turns it off, unless V needs it, when
+    a layer's attention would be computed on another device than the layer's (``resolve_fused_ops``)."""
+    needed = geo.tables["cache_types"].get(context.type_v, {}).get("quantized")
+    if launch.flash_attn != "auto" or needed or not launch.devices or not strays(geo, launch, own):
+        return context
+    return context._replace(flash=False)
 
 
 def _compute(

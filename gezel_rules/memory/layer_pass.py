@@ -13,14 +13,11 @@ def layer_pass(at: Pass, stream: int, layer: Layer, before: int, outputs: int, g
     """One block: mix, add, feed forward, add."""
     graph, shapes = at.graph, at.shapes
     graph.device = at.attend
-    normed = norm(at, "attn_norm", stream, before)
     mixes = layer.recurrent or any(k in shapes for k in ("attn_q", "attn_qkv", "attn_kv_a_mqa", "attn_q_a"))
+    if mixes and (at.row.get("parallel") or _lone_norm(at)):
+        return _side_by_side(at, stream, before)
+    normed = norm(at, "attn_norm", stream, before)
     residual = stream
-    if mixes and at.row.get("parallel"):
-        scored = attend(at, normed)
-        out = _feed(at, normed)
-        graph.device = at.attend
-        return graph.add(graph.add(out, residual), project(at, scored))
     if mixes:
         mixed, normed = _mix(at, stream, normed, layer)
         if outputs < at.rows and not geo.row.get("late_output"):
@@ -40,6 +37,27 @@ def layer_pass(at: Pass, stream: int, layer: Layer, before: int, outputs: int, g
     graph.device = at.follow if at.feed == HOST or at.expert == HOST else at.attend
     out = norm(at, "post_ffw_norm", out)
     return graph.add(out, stream)
+
+
+def _lone_norm(at: Pass) -> bool:
+    """Whether a layer has one norm for both its attention and its feed-forward."""
+    norms = {stem for stem in at.shapes if stem.endswith("_norm")} - {"attn_q_norm", "attn_k_norm"}
+    return norms == {"attn_norm"} and "ffn_down" in at.shapes and at.owns
+
+
+def _side_by_side(at: Pass, stream: int, before: int) -> int:
+    """Attention and feed-forward read the same norm, or each its own, and are added up."""
+    graph = at.graph
+    own = "attn_norm_2" in at.shapes
+    normed = norm(at, "attn_norm_2" if own else "attn_norm", stream, before)
+    out = attend(at, normed)
+    if not at.row.get("parallel"):
+        out = project(at, out)
+    fed = _feed(at, norm(at, "attn_norm", stream) if own else normed)
+    graph.device = at.attend
+    if not at.row.get("parallel"):
+        return graph.add(graph.add(out, fed), stream)
+    return graph.add(graph.add(fed, stream), project(at, out))
 
 
 def _mix(at: Pass, stream: int, normed: int, layer: Layer) -> tuple[int, int]:
@@ -70,6 +88,6 @@ def _feed(at: Pass, source: int) -> int:
             outs.append(feed_forward(at, source, suffix))
     total = outs[0]
     for more in outs[1:]:
-        graph.device = at.feed
+        graph.device = at.follow if at.feed == HOST else at.feed
         total = graph.add(total, more)
     return total

@@ -25,6 +25,10 @@ class Spot(NamedTuple):
     expert: int
 
 
+MIXERS = ("attn_q", "attn_qkv", "attn_q_a", "ssm_in", "shortconv.in_proj")
+"""The matrix that says where a layer's attention or recurrence is; the first it has."""
+
+
 def spots_of(geo: Geometry, launch: Launch, own: Owners) -> list[Spot]:
     """The devices of every layer's parts."""
     rules = overrides(launch)
@@ -37,12 +41,22 @@ def spots_of(geo: Geometry, launch: Launch, own: Owners) -> list[Spot]:
             return home if found is None else found
 
         expert = HOST if i < moved else at("ffn_up_exps")
-        attend, cache = at("attn_q"), HOST if launch.no_kv_offload else home
+        mixer = next((stem for stem in MIXERS if stem in geo.shapes[i]), "attn_q")
+        attend, cache = at(mixer), HOST if launch.no_kv_offload else home
         following = state_next(geo, i) if geo.layers[i].cached else None
         near = attend if following is None else HOST if launch.no_kv_offload else own.layers[following]
         score = near if cache == HOST else cache
         spots.append(Spot(attend, cache, score, at("ffn_norm"), at("ffn_up"), expert))
     return spots
+
+
+def strays(geo: Geometry, launch: Launch, own: Owners) -> bool:
+    """Whether some attention is computed on another device than its layer's; only a recurrent layer that follows or a
+    cache on the host can cause that."""
+    if not (launch.no_kv_offload or any(x.recurrent for x in geo.layers)):
+        return False
+    spots = spots_of(geo, launch, own)
+    return any(geo.layers[i].cached and spots[i].score != own.layers[i] for i in range(geo.trunk))
 
 
 def held_caches(geo: Geometry, number: int, context: Context, spots: Sequence[Spot], graph: Graph) -> tuple[int, ...]:
@@ -94,7 +108,7 @@ def state_next(geo: Geometry, number: int) -> int | None:
 
 def sampled(geo: Geometry, spots: Sequence[Spot]) -> list[int]:
     """Layers that matter: each kind of step from one layer to the next at most twice; always the last one, those before
-    a change of device, those that read another device's cache of another layer, and the one before them."""
+    a change of device, those that read what another layer holds on another device, and the one before them."""
     chosen: list[int] = []
     seen: dict[object, int] = {}
     before: object = None
@@ -117,6 +131,8 @@ def sampled(geo: Geometry, spots: Sequence[Spot]) -> list[int]:
 
 
 def _reads(geo: Geometry, number: int, spots: Sequence[Spot]) -> bool:
-    """Whether a layer copies the cache of another one from another device."""
+    """Whether a layer copies what another one holds, its cache or the embeddings per layer, from another device."""
+    if geo.per_layer and spots[number].attend != spots[0].attend:
+        return True
     owner = None if geo.layers[number].cached else cache_owner(geo, number)
     return owner is not None and spots[owner].cache != spots[number].score

@@ -95,8 +95,8 @@ SWITCHES = {"-nkvo": "no_kv_offload", "-cmoe": "cpu_moe", "-kvu": "kv_unified", 
 
 
 def launch_of_flags(flags, devices: int) -> Launch:
-    """The launch of a placement row's flags."""
-    given, left = {"devices": devices}, list(flags)
+    """The launch of a placement row's flags; the engine was asked with flash attention on."""
+    given, left = {"devices": devices, "flash_attn": "on"}, list(flags)
     while left:
         flag = left.pop(0)
         if flag in SWITCHES:
