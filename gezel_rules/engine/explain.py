@@ -22,7 +22,7 @@ def block(explain: Explainer, judgement: Judgement) -> Iterator[str]:
     version = next(f"{f.policy} {f.version}" for f in explain.trace.policies.files if f.policy == decision.policy)
     line = winner.rule.line if winner else decision.line
     rule = f"rule {winner.rule.id}" if winner else "no rule"
-    yield f"  {decision.name} = {said_value(judgement)}      {decision.file}:{line} · {rule} · {version}"
+    yield f"  {decision.name} = {said_value(explain, judgement)}      {decision.file}:{line} · {rule} · {version}"
     yield f"    because   {explain.because(judgement)}"
     yield f"    level     {level_words(explain, judgement)}"
     yield from _facts(explain, judgement)
@@ -33,11 +33,12 @@ def block(explain: Explainer, judgement: Judgement) -> Iterator[str]:
         yield f"    evidence  {dated}{evidence.get('note', '')}"
 
 
-def said_value(judgement: Judgement) -> str:
+def said_value(explain: Explainer, judgement: Judgement) -> str:
     """The value with its unit; of a record, its parts that are set."""
     value = judgement.value
     if isinstance(value, dict):
-        return ", ".join(f"{key} {say(part)}" for key, part in value.items() if part not in (None, False))
+        parts = {key: say(part, explain.units.get(f".{key}", "")) for key, part in value.items()}
+        return ", ".join(f"{key} {said}" for key, said in parts.items() if value[key] not in (None, False))
     return say(value, judgement.decision.unit)
 
 
@@ -61,7 +62,7 @@ def _facts(explain: Explainer, judgement: Judgement) -> Iterator[str]:
             label = ""
         elif fact is None:
             other = explain.trace.judgements[name]
-            yield f"    {label:9} {name} {said_value(other)}: {explain.because(other)}"
+            yield f"    {label:9} {name} {said_value(explain, other)}: {explain.because(other)}"
             label = ""
 
 
@@ -88,7 +89,7 @@ def passed_on(explain: Explainer, judgement: Judgement) -> Judgement:
 
 def why_not_value(explain: Explainer, judgement: Judgement, value: str) -> Iterator[str]:
     """Why the decision did not fall for ``value``: the rules that would have given it, and what kept each from it."""
-    if say(judgement.value) == value:
+    if _same(judgement.value, value):
         yield f"  it is {value}"
         return
     found = False
@@ -105,17 +106,29 @@ def why_not_value(explain: Explainer, judgement: Judgement, value: str) -> Itera
                     yield f"  {other.decision.name} did not take {value}: rule {rule}: {why}"
     if not found:
         yield f"  no rule of {judgement.decision.name} gives {value} on these facts"
+        yield from (f"  an operator may: --set {name}={value}" for name in _settable(judgement))
+
+
+def _settable(judgement: Judgement) -> list[str]:
+    """The settings that a rule of the decision passes on as they are."""
+    passed = [rule.then for rule in judgement.decision.rules if rule.then.startswith("settings.")]
+    return [name.removeprefix("settings.") for name in passed]
+
+
+def _same(found: Any, value: str) -> bool:
+    """Whether people would write the value like this: 65,536 and 65536 are one number."""
+    return say(found).replace(",", "") == value.replace(",", "")
 
 
 def _gives(explain: Explainer, judgement: Judgement, label: str, value: str) -> bool:
     if judgement.decision.hit == "search":
         return label.endswith(f"({value})")
     rule = next((r for r in judgement.decision.rules if r.id == label), None)
-    return rule is not None and _then(explain, rule) == value
+    return rule is not None and _would_give(explain, rule, value)
 
 
-def _then(explain: Explainer, rule: Rule) -> Any:
+def _would_give(explain: Explainer, rule: Rule, value: str) -> bool:
     try:
-        return say(explain.evaluate(rule.then))
+        return _same(explain.evaluate(rule.then), value)
     except EvaluationError:
-        return None
+        return False

@@ -157,7 +157,8 @@ class Explainer:
         names = self.trace.names
         if judged.candidate is not None:
             names = {**names, CANDIDATE: judged.candidate[1]}
-        return why_not(self.trace.policies.tree(judged.rule.when), judged.record, names, self.units)
+        tree = self.trace.policies.tree(judged.rule.when)
+        return why_not(tree, judged.record, names, self.units, self.trace.judgements)
 
     def _later(self, rule: Rule, winner: Rule) -> str:
         if rule.when is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Container
 from typing import Any
 
 from gezel_rules.facts.fact import UNKNOWN
@@ -50,16 +51,19 @@ def say_bytes(count: int) -> str:
     return f"{count:,} B"
 
 
-def why_not(tree: ast.expr, record: Record, names: Any, units: Any) -> str:
-    """In words, what kept a condition from holding, from the values recorded while it was judged."""
-    return _Words(dict(record), names, units).failing(tree)
+def why_not(tree: ast.expr, record: Record, names: Any, units: Any, decided: Container[str] = ()) -> str:
+    """In words, what kept a condition from holding, from the values recorded while it was judged.
+
+    ``decided`` are the names of decisions: one that gives nothing was not left unset by anybody.
+    """
+    return _Words(dict(record), names, units, decided).failing(tree)
 
 
 class _Words:
     """Walks a judged condition; ``values`` are the recorded nodes, ``names`` the facts, ``units`` theirs."""
 
-    def __init__(self, values: dict[ast.expr, Any], names: Any, units: Any) -> None:
-        self.values, self.names, self.units = values, names, units
+    def __init__(self, values: dict[ast.expr, Any], names: Any, units: Any, decided: Container[str]) -> None:
+        self.values, self.names, self.units, self.decided = values, names, units, decided
 
     def value(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Constant):
@@ -87,6 +91,7 @@ class _Words:
         return f"{ast.unparse(node.func)}({self.said(node.args[0])}, …)"
 
     def failing(self, node: ast.expr) -> str:
+        """Why a condition that should hold does not."""
         if isinstance(node, ast.BoolOp):
             return self._failing_boolop(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -95,6 +100,16 @@ class _Words:
             return self._failing_compare(node)
         if self.value(node) is UNKNOWN:
             return self._unknown(node)
+        return self._state(node)
+
+    def _state(self, node: ast.expr) -> str:
+        """A value that is no comparison, as it is; of a question with a plain answer, the answer."""
+        function = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        args = node.args if isinstance(node, ast.Call) else []
+        if function == "known":
+            return f"{ast.unparse(args[0])} is {'known' if self.value(node) is True else 'unknown'}"
+        if function == "overlap" and self.value(node) is False:
+            return f"{ast.unparse(args[0])} ({self.said(args[0])}) has nothing of {ast.unparse(args[1])}"
         return f"{self.name(node)} is {self.said(node)}"
 
     def _failing_boolop(self, node: ast.BoolOp) -> str:
@@ -110,7 +125,7 @@ class _Words:
             return self._unknown(operand)
         if isinstance(operand, ast.Compare):
             return f"{self.name(operand.left)} is {self.said(operand.left)}"
-        return f"{self.name(operand)} is {self.said(operand)}"
+        return self._state(operand)
 
     def _failing_compare(self, node: ast.Compare) -> str:
         op, left, right = node.ops[0], node.left, node.comparators[0]
@@ -118,7 +133,7 @@ class _Words:
             return self._unknown(left if self.value(left) is UNKNOWN else right)
         name, actual = self.name(left), self.said(left)
         if self.value(left) is None and not isinstance(left, ast.Constant):
-            return f"{name} is not set"
+            return f"{name} is none" if name in self.decided else f"{name} is not set"
         if isinstance(op, ast.In):
             listed = f"not in {self._other(right)}"
             return f"{actual} is {listed}" if isinstance(left, ast.Constant) else f"{name} is {actual}, {listed}"
@@ -127,6 +142,8 @@ class _Words:
             return f"{actual} is {listed}" if isinstance(left, ast.Constant) else f"{name} is {actual}, {listed}"
         if isinstance(op, ast.Eq):
             return f"{name} is {actual}, not {self._other(right)}"
+        if isinstance(op, ast.NotEq) and not isinstance(right, ast.Constant):
+            return f"{name} and {self.name(right)} are both {actual}"
         if type(op) in _NOT:
             return f"{name} is {actual}, {_NOT[type(op)]} {self._other(right)}"
         return f"{name} is {actual}"

@@ -71,7 +71,8 @@ CONFLICTS = [
     ("-ctk q8_0", "flag.cache-type-k"), ("-np 3", "flag.parallel"), ("-ngl 3", "flag.n-gpu-layers"),
     ("--gpu-layers 3", "flag.n-gpu-layers"), ("-fa off", "flag.flash-attn"), ("-m other.gguf", "flag.model"),
     ("-a name", "flag.alias"), ("--port 99", "flag.port"), ("-fit on", "flag.fit"),
-    ("--spec-type none", "flag.spec-type"), ("--log-verbosity 5", "flag.log-verbosity"), ("--verbosity 5", "flag.log-verbosity"),
+    ("--spec-type none", "flag.spec-type"), ("--log-verbosity 5", "flag.log-verbosity"),
+    ("--verbosity 5", "flag.log-verbosity"),
 ]  # fmt: skip
 
 
