@@ -28,6 +28,7 @@ COMMANDS = {
     "memory": "the memory a launch takes, from the header alone",
     "log": "verdict and failure class of an engine log",
     "devices": "what this machine and its engine offer",
+    "doctor": "what keeps this machine from its hardware; leftovers in the store",
     "policy": "check and show policies",
 }
 ABOUT = """

@@ -43,6 +43,7 @@ def _require_launch(plan: Plan) -> None:
 
 def pull(plan: Plan, store: Path) -> None:
     """Install what this launch needs. Raises Refused, TransferFailed."""
+    from gezel_rules.catalog import find
     from gezel_rules.store.install import install
     from gezel_rules.store.plan import plan_install
     from gezel_rules.store.progress import Bars, Notes
@@ -52,12 +53,14 @@ def pull(plan: Plan, store: Path) -> None:
         raise BadInput(f"{plan.subject.id} is not installed and is in no catalog")
     applies = plan.trace.value("drafter.applies"), explainer(plan).because(plan.trace.judgements["drafter.applies"])
     backend = plan.trace.facts["engine.backend"].value
-    wanted = plan_install(
-        entry, "" if backend is UNKNOWN else backend, plan.trace.value("vision.loads"), lambda _: applies
-    )
+    vision = plan.trace.value("vision.loads")
+    wanted = plan_install(entry, "" if backend is UNKNOWN else backend, vision, lambda _: applies)
     progress = Bars() if sys.stderr.isatty() else Notes()
     try:
         install(wanted, store, progress)
+        for other in wanted.also:  # a drafter that is an entry of its own; it needs none itself
+            beside = find(plan.request.places.catalog, other)
+            install(plan_install(beside, wanted.backend, False, lambda _: (False, "it drafts")), store, progress)
     finally:
         progress.close()
 

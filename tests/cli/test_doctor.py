@@ -1,0 +1,97 @@
+"""doctor: what is wrong is said with what can be done, and only what is wrong makes it exit 1."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from gezel_rules.cli import main
+from gezel_rules.runtime.launch import INCIDENTS
+from gezel_rules.runtime.recover import remember_broken
+from gezel_rules.runtime.state_files import write_json
+
+ENGINE = """#!/bin/sh
+case "$*" in
+  *--version*) echo 'version: 0.6.0 (build 11434, commit abc)' >&2;;
+  *--help*) printf -- '-t,    --threads N   threads (env: LLAMA_ARG_THREADS)\\n-m,    --model FNAME  model\\n';;
+  *--list-devices*) printf 'Available devices:\\n%s' "$DEVICES";;
+esac
+"""
+
+
+@pytest.fixture
+def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs doctor over a made-up engine that lists the given devices (no real card can be had here)."""
+    engine = tmp_path / "fake-llama-server"
+    engine.write_text(ENGINE)
+    engine.chmod(0o755)
+    for name in ("STATE", "STORE", "CACHE"):
+        monkeypatch.setenv(f"GEZEL_{name}", str(tmp_path / name.lower()))
+
+    def run(devices: str, *more: str) -> tuple[int, list[dict[str, object]]]:
+        monkeypatch.setenv("DEVICES", devices)
+        status = main(["doctor", "--engine", str(engine), "--json", *more])
+        return status, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+CARD = "  CUDA0: NVIDIA GeForce RTX 4090 (24564 MiB, 24000 MiB free)\n"
+
+
+def test_nothing_is_wrong(look) -> None:
+    assert look(CARD) == (0, [])
+
+
+def test_a_software_renderer_is_no_gpu(look) -> None:
+    status, found = look("  Vulkan0: llvmpipe (LLVM 15.0.6, 256 bits) (16000 MiB, 16000 MiB free)\n")
+    assert status == 1
+    assert [finding["what"] for finding in found if finding["wrong"]] == [
+        "sees no GPU, only a software renderer: llvmpipe (LLVM 15.0.6, 256 bits)"
+    ]
+
+
+def test_a_cpu_build_is_said_and_not_wrong(look) -> None:
+    status, found = look("  (none)\n")
+    assert status == 0
+    assert str(found[0]["what"]).endswith("sees no device: models run on the CPU")
+
+
+def test_what_steers_the_engine_from_outside_is_shown(look, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLAMA_ARG_THREADS", "3")
+    status, found = look(CARD)
+    assert status == 0
+    assert [finding["about"] for finding in found] == ["outside"]
+    assert "LLAMA_ARG_THREADS" in str(found[0]["what"])
+    assert "3" in str(found[0]["what"])
+
+
+def test_the_last_failure_and_broken_drafters(look) -> None:
+    state = Path(os.environ["GEZEL_STATE"])
+    write_json(state / INCIDENTS / "1.json", {"model": "first", "failure": "port-in-use"})
+    write_json(state / INCIDENTS / "2.json", {"model": "second", "failure": "cuda-oom", "advice": "free some memory"})
+    remember_broken(state, "0.6.0", "dflash.gguf", "draft-unusable")
+    remember_broken(state, "0.5.0", "other.gguf", "draft-unusable")
+    status, found = look(CARD)
+    assert status == 0
+    assert [(f["what"], f["advice"]) for f in found] == [
+        ("the last failure: second, cuda-oom", "free some memory"),
+        (
+            "dflash.gguf broke this engine build (draft-unusable) and is left out",
+            "a new build of the engine gets a new chance",
+        ),
+    ]
+
+
+def test_leftovers_are_found_and_repaired(look) -> None:
+    store = Path(os.environ["GEZEL_STORE"])
+    (store / "half-a-model").mkdir(parents=True)
+    status, found = look(CARD)
+    assert status == 1
+    assert "half-a-model" in str(found[0]["what"])
+    assert look(CARD, "--repair")[0] == 0
+    assert not (store / "half-a-model").exists()
+    assert look(CARD) == (0, [])
