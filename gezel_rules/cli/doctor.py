@@ -59,9 +59,12 @@ def _engine(offer: Offer) -> Iterator[Finding]:
     if offer.command is None:
         yield Finding("engine", printable(offer.why), "")
         return
-    devices = offer.facts["devices"].value
-    seen = [] if devices is UNKNOWN else devices
-    name = printable(" ".join(offer.command))
+    name, seen = printable(" ".join(offer.command)), offer.facts["devices"].value
+    if seen is UNKNOWN:
+        yield Finding(
+            "engine", f"{name} does not say which devices it sees", offer.facts["devices"].settle, wrong=False
+        )
+        return
     if seen and all(device["kind"] == "software" for device in seen):
         said = ", ".join(printable(device["description"]) for device in seen)
         yield Finding("engine", f"sees no GPU, only a software renderer: {said}", "install the driver of the card")

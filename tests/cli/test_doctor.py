@@ -16,7 +16,7 @@ from gezel_rules.runtime.state_files import write_json
 ENGINE = """#!/bin/sh
 case "$*" in
   *--version*) echo 'version: 0.6.0 (build 11434, commit abc)' >&2;;
-  *--help*) printf -- '-t,    --threads N   threads (env: LLAMA_ARG_THREADS)\\n-m,    --model FNAME  model\\n';;
+  *--help*) printf -- '-t,    --threads N   threads (env: LLAMA_ARG_THREADS)\\n--list-devices  print devices\\n';;
   *--list-devices*) printf 'Available devices:\\n%s' "$DEVICES";;
 esac
 """
