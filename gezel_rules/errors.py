@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
+
+from gezel_rules.record import NamedTuple
 
 
 class Span(NamedTuple):

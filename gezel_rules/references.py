@@ -17,10 +17,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 from gezel_rules.catalog import names
 from gezel_rules.errors import BadInput
+from gezel_rules.record import NamedTuple
 
 DEFAULT_QUANT = "Q4_K_M"
 _LONGEST = 4096  # characters; no system has longer paths

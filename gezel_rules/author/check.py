@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.lang.types import Function, Type
@@ -15,6 +15,7 @@ from gezel_rules.policy.load import Drafts, load_drafts, shown_name
 from gezel_rules.policy.model import Decision
 from gezel_rules.policy.needs import Needs, absent, unlike
 from gezel_rules.policy.seal import in_order, log_policy_paths, policy_paths
+from gezel_rules.record import NamedTuple
 from gezel_rules.source import Node, load_yaml
 
 

@@ -6,8 +6,9 @@ What has not been verified is absent: a size or digest that is ``None`` is taken
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from gezel_rules.record import NamedTuple
 from gezel_rules.source import Node
 
 

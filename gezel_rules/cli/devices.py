@@ -8,12 +8,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 from gezel_rules import places
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.foreign import Foreign
 from gezel_rules.facts.printable import printable
+from gezel_rules.record import NamedTuple
 
 GIB = 1 << 30
 

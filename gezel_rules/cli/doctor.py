@@ -7,13 +7,13 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from gezel_rules import places
 from gezel_rules.cli import request
 from gezel_rules.cli.devices import Offer, look
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.printable import printable
+from gezel_rules.record import NamedTuple
 
 REPAIR = "'gezel-rules doctor --repair' deletes it"
 

@@ -13,12 +13,13 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from gezel_rules.cli.answer import Talk, answer_as_json, answer_once, converse
 from gezel_rules.cli.request import add_conditions
 from gezel_rules.cli.ticker import ticking
 from gezel_rules.errors import BadInput, EngineFailed
+from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.launch import Guide, Launched, Order, died, launched
 from gezel_rules.runtime.rules import Supervision, load_supervision

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from gezel_rules.engines import llama_cpp
 from gezel_rules.errors import BadInput
+from gezel_rules.record import NamedTuple
 
 EMBEDDED_WORD = "embedded"
 EMBEDDED_WHEEL = "xllamacpp"

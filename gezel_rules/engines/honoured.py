@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules import places
 from gezel_rules.errors import BadInput
+from gezel_rules.record import NamedTuple
 from gezel_rules.source import load_yaml
 
 TABLE = "llama-cpp/embedded.yaml"

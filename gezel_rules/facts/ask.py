@@ -9,10 +9,11 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.facts.printable import printable
+from gezel_rules.record import NamedTuple
 
 MAX_OUTPUT = 4 << 20  # bytes of each stream; the longest --help seen is 60 KB
 TIMEOUT = 60.0  # seconds; a first look at a GPU can take many

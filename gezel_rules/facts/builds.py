@@ -11,13 +11,14 @@ import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.devices import DeviceRules, device_facts, parse_devices
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.kept import Kept, kept_answers
 from gezel_rules.facts.printable import printable
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.facts.ask import Answer

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+
+from gezel_rules.record import NamedTuple
 
 MAX_FILE_BYTES = 4 << 20  # mountinfo of a busy container host is long; nothing here is longer
 

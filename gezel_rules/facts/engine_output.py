@@ -7,7 +7,8 @@ commit unknown)`` since it has releases, after whatever its backends print while
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from gezel_rules.record import NamedTuple
 
 _VERSION = re.compile(r"^version: +(\S+)(?: +\((.*)\))?\s*$", re.MULTILINE)
 _BUILD = re.compile(r"\bbuild (\d{1,9})\b")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from gezel_rules.record import NamedTuple
 from gezel_rules.unknown import UNKNOWN, Unknown
 
 __all__ = ["UNKNOWN", "Fact", "Unknown"]

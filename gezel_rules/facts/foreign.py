@@ -12,10 +12,10 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from gezel_rules.facts.printable import printable
 from gezel_rules.facts.secrets import HIDDEN, is_secret, without_secrets
+from gezel_rules.record import NamedTuple
 
 MAX_FILE_BYTES = 1 << 20
 PREFIX = "LLAMA_ARG_"

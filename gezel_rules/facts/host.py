@@ -10,10 +10,10 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from gezel_rules.facts import cgroups
 from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.record import NamedTuple
 
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
 

@@ -6,11 +6,12 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.cache import keep
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.printable import printable
+from gezel_rules.record import NamedTuple
 
 FORMAT = 1  # another format is no answer
 MAX_BYTES = 1 << 20  # of a cache file; the longest --help makes 30 KB

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.facts.printable import printable
 from gezel_rules.facts.secrets import is_secret
+from gezel_rules.record import NamedTuple
 from gezel_rules.source import did_you_mean
 
 LARGEST = (1 << 63) - 1

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.fact import Fact
 from gezel_rules.facts.printable import printable
 from gezel_rules.facts.setting_values import SettingSpec, WrongValueError, value_of
+from gezel_rules.record import NamedTuple
 from gezel_rules.shape import MAP, fields
 from gezel_rules.source import Node, did_you_mean, load_yaml
 

@@ -7,9 +7,9 @@ The vocabulary is the contract between probes and policies: a rule that names an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from gezel_rules.lang.types import Type
+from gezel_rules.record import NamedTuple
 
 
 class Word(NamedTuple):

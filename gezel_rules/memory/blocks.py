@@ -8,9 +8,10 @@ tensors.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.memory.graph import Graph
+from gezel_rules.record import NamedTuple
 
 FLOAT = 4  # bytes
 Shapes = Mapping[str, tuple[int, ...]]

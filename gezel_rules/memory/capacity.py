@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from gezel_rules.memory.estimate import estimate_geometry
 from gezel_rules.memory.geometry import Geometry
@@ -11,6 +10,7 @@ from gezel_rules.memory.kv_cache import caches
 from gezel_rules.memory.launch import Launch, settle
 from gezel_rules.memory.placement import STEPS, Pool, place
 from gezel_rules.memory.recurrent import state_parts
+from gezel_rules.record import NamedTuple
 
 
 class Line(NamedTuple):

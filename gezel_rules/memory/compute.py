@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from gezel_rules.memory.blocks import FLOAT, Indexer, Pass
 from gezel_rules.memory.embeddings import PerLayer, inject, look_up, stack, stacked_layer
@@ -23,6 +22,7 @@ from gezel_rules.memory.layer_pass import layer_pass
 from gezel_rules.memory.layers import number as count
 from gezel_rules.memory.offload import HOST, Owners
 from gezel_rules.memory.spots import Spot, gate_device, held_caches, sampled, spots_of
+from gezel_rules.record import NamedTuple
 
 PIPELINE_COPIES = 4  # GGML_SCHED_MAX_COPIES
 HALF = 2  # bytes of a mask entry with flash attention
@@ -59,16 +59,6 @@ def compute_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) 
     run = Forward(geo, context, launch, own, spots, graph, rows, masks, _indexers(geo, context, graph, rows, spots))
     _trunk(run, _embed(run, picture, width))
     return peaks(graph)
-
-
-def coarse_parts(geo: Geometry, context: Context, own: Owners) -> dict[int, int]:
-    """For a file whose layers lack tensors their graph needs: a dense block of the widest feed-forward, a mask per
-    cache and the logits, on every device. Within a factor of two for dense models; callers must say so."""
-    widest = max((x.ff for x in geo.layers), default=0)
-    rows = context.ubatch * FLOAT * (3 * widest + 5 * geo.embedding)
-    masks = HALF * context.ubatch * (context.ctx_seq + (window_cells(geo, context) if geo.window else 0))
-    scores = 0 if context.flash else FLOAT * context.ctx_seq * context.ubatch * max(x.heads for x in geo.layers)
-    return dict.fromkeys((*own.layers, own.output, HOST), rows + masks + scores + geo.vocab * context.slots * FLOAT)
 
 
 @lru_cache(maxsize=256)

@@ -4,9 +4,10 @@ of arithmetic, so that a planner can ask for hundreds."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from gezel_rules.memory.compute import coarse_parts, compute_parts, draft_parts
+from gezel_rules.memory.coarse import coarse_parts, replayed
+from gezel_rules.memory.compute import compute_parts, draft_parts
 from gezel_rules.memory.geometry import Geometry, geometry
 from gezel_rules.memory.kv_cache import Cache, caches, mtp_caches
 from gezel_rules.memory.launch import Context, Launch, Tables, mtp_context, settle
@@ -15,6 +16,7 @@ from gezel_rules.memory.output import output_bytes
 from gezel_rules.memory.recurrent import state_parts
 from gezel_rules.memory.refusals import refusals
 from gezel_rules.memory.spots import strays
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.memory.header_info import HeaderInfo
@@ -155,13 +157,15 @@ def _compute(
     geo: Geometry, context: Context, second: Context | None, launch: Launch, own: Owners
 ) -> tuple[dict[int, int], dict[int, int], tuple[str, ...]]:
     """Compute buffers of the main and the drafter's context by device, and what they rest on without proof."""
-    try:
-        extra = draft_parts(geo, second, launch, own) if second else {}
-        return dict(compute_parts(geo, context, launch, own)), extra, ()
-    except (KeyError, IndexError, ZeroDivisionError):  # a layer lacks a tensor that its graph needs
-        coarse = coarse_parts(geo, context, own)
-        doubt = "this file's layers are incomplete: its compute buffer is a coarse estimate"
-        return coarse, dict(coarse) if second else {}, (doubt,)
+    doubt = f"the compute buffer of {geo.arch} is a coarse estimate"
+    if replayed(geo):
+        try:
+            extra = draft_parts(geo, second, launch, own) if second else {}
+            return dict(compute_parts(geo, context, launch, own)), extra, ()
+        except (KeyError, IndexError, ZeroDivisionError):  # a layer lacks a tensor that its graph needs
+            doubt = "this file's layers are incomplete: its compute buffer is a coarse estimate"
+    coarse = coarse_parts(geo, context, own)
+    return coarse, dict(coarse) if second else {}, (doubt,)
 
 
 def _caches_json(held: tuple[Cache, ...]) -> dict[str, Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.memory import layers as rules
 from gezel_rules.memory.weights import Weight, all_weights, layer_shapes
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.memory.header_info import HeaderInfo

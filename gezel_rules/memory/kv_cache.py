@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from gezel_rules.errors import BadInput
 from gezel_rules.memory.geometry import Geometry, Layer
 from gezel_rules.memory.launch import Context, Tables, padded
+from gezel_rules.record import NamedTuple
 
 
 class Cache(NamedTuple):

@@ -6,12 +6,12 @@ import re
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from gezel_rules.errors import BadInput
 from gezel_rules.memory.geometry import Geometry
 from gezel_rules.memory.launch import Launch
 from gezel_rules.memory.weights import INPUT, OUTPUT, Weight
+from gezel_rules.record import NamedTuple
 
 HOST = -1
 """The device number of the host."""

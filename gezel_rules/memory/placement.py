@@ -8,13 +8,13 @@ sum. Steps go from the cheapest for speed to the dearest; within a step as littl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from gezel_rules.memory.estimate import Estimate, PoolUse, estimate_geometry
 from gezel_rules.memory.geometry import Geometry
 from gezel_rules.memory.launch import Launch
 from gezel_rules.memory.offload import HOST
 from gezel_rules.memory.split import balanced, filled
+from gezel_rules.record import NamedTuple
 
 HOST_KINDS = frozenset({"ram", "host"})
 SHARED_KINDS = frozenset({"unified", "integrated"})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from gezel_rules.memory.geometry import Geometry
 from gezel_rules.memory.graph import Graph
 from gezel_rules.memory.kv_cache import row_bytes, window_cells
 from gezel_rules.memory.launch import Context, Launch
 from gezel_rules.memory.offload import HOST, Owners, override_of, overrides
+from gezel_rules.record import NamedTuple
 
 
 class Spot(NamedTuple):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.memory.header_info import HeaderInfo, TensorInfo

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.engine.decide import Trace
 from gezel_rules.errors import BadInput, Problem, Span
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.policy.model import WHATEVER
+from gezel_rules.record import NamedTuple
 
 
 class Flag(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
@@ -12,6 +12,7 @@ from gezel_rules.facts.gguf.records import Header
 from gezel_rules.facts.model import MODEL_FACT_KEYS, model_facts
 from gezel_rules.facts.vocabulary import ENGINE, HOST, MODEL, SETTINGS, Word
 from gezel_rules.planner.subject import Subject
+from gezel_rules.record import NamedTuple
 
 Facts = dict[str, Fact]
 SHARES_RAM = ("unified", "integrated")

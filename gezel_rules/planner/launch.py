@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engine.decide import Trace, decide
 from gezel_rules.facts.fact import UNKNOWN, Fact
@@ -18,6 +18,7 @@ from gezel_rules.planner.functions import SIGNATURES
 from gezel_rules.planner.subject import Places, Subject, find_subject, header_at
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.policy.seal import load_policies
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.policy.needs import Needs

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.engine.words import say, say_bytes
 from gezel_rules.errors import BadInput
 from gezel_rules.planner.capacity import Capacity
 from gezel_rules.planner.launch import Plan, make_plan, plan_with
+from gezel_rules.record import NamedTuple
 
 NOTHING = "nothing in the catalog fits this machine"
 

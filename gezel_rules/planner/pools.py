@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.engine.words import say_bytes
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.planner.gather import SHARES_RAM, gpus
+from gezel_rules.record import NamedTuple
 
 MIB = 1 << 20
 

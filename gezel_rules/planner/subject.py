@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.gguf.records import Header
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.catalog import Entry

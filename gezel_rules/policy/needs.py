@@ -6,10 +6,10 @@ Rules are free to come and go; the decisions a plan is made of and the tables th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from gezel_rules.errors import Problem
 from gezel_rules.policy.load import Drafts
+from gezel_rules.record import NamedTuple
 from gezel_rules.shape import LIST, MAP, fits, kind_of
 from gezel_rules.source import Node
 

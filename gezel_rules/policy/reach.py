@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from gezel_rules.lang.parse import place
 from gezel_rules.policy.model import Decision, Rule
+from gezel_rules.record import NamedTuple
 
 
 class _Seen(NamedTuple):

@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from gezel_rules.engines.find import Engine
 from gezel_rules.errors import EngineFailed
+from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import journal, leases, process, recover, registry, supervise
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.rules import Step, Supervision

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.errors import EngineFailed
+from gezel_rules.record import NamedTuple
 
 LINE_BYTES = 1 << 20
 BODY_BYTES = 1 << 16

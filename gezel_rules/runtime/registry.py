@@ -7,8 +7,9 @@ import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import process
 from gezel_rules.runtime.state_files import each_json, write_json
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules import places
 from gezel_rules.errors import BadInput
+from gezel_rules.record import NamedTuple
 from gezel_rules.source import load_yaml
 
 FILE = "runtime/supervision.yaml"

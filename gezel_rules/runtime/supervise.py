@@ -11,10 +11,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from gezel_rules.engines.find import Engine
 from gezel_rules.errors import BadInput, EngineFailed
+from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import process, tether
 from gezel_rules.runtime.engine_log import EngineLog
 from gezel_rules.runtime.openai import Address, status

@@ -7,8 +7,9 @@ literals are searched in blocks of 64 KiB first. A log is untrusted: line length
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
+from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.watch_check import ignored, matches
 from gezel_rules.runtime.watch_lines import LONGEST, Words, shown, unwrap
 from gezel_rules.runtime.watch_load import load_log_policy

@@ -7,9 +7,10 @@ What a prefix looks like stands in ``policies/logs``; here only the order of the
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
 from gezel_rules.facts.printable import printable
+from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.watch_policy import Lines
 
 LONGEST = 8 << 10  # bytes of a line that are read

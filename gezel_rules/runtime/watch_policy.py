@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
+
+from gezel_rules.record import NamedTuple
 
 GPU_VERDICTS = ("in-use", "init-failed", "no-devices", "not-loaded", "unknown")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.watch_policy import Failure, LogPolicy, Pattern, Rule, holds, named
 
 _PART = re.compile(r"\{(\w+)\}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from gezel_rules.errors import TransferFailed
+from gezel_rules.record import NamedTuple
 from gezel_rules.store import adopt, hub, packaged, shelf
 from gezel_rules.store.manifest import unchanged
 from gezel_rules.store.part import Part, logged_digest

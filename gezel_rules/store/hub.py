@@ -7,11 +7,12 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, urljoin
 
 from gezel_rules.catalog.names import relative_path_fault
 from gezel_rules.errors import BadInput, TransferFailed
+from gezel_rules.record import NamedTuple
 from gezel_rules.store.wanted import Source
 from gezel_rules.store.web import Remote, Web, check_url, origin
 

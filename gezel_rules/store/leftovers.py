@@ -6,9 +6,9 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from gezel_rules.errors import BadInput, Refused
+from gezel_rules.record import NamedTuple
 from gezel_rules.store.manifest import read_manifest
 from gezel_rules.store.names import LOCKS, MANIFEST, STAGING
 from gezel_rules.store.shelf import directories

@@ -6,12 +6,12 @@ The edit is made in the text itself, at the places the loader knows: comments, o
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 from gezel_rules.catalog import load_entry
 from gezel_rules.catalog.records import Entry
 from gezel_rules.catalog.records import Part as CatalogPart
 from gezel_rules.errors import BadInput, TransferFailed
+from gezel_rules.record import NamedTuple
 from gezel_rules.source import Node
 from gezel_rules.store import hub
 from gezel_rules.store.durable import replace_durably

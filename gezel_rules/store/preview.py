@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
+from gezel_rules.record import NamedTuple
 from gezel_rules.store.drift import matches
 from gezel_rules.store.manifest import unchanged
 from gezel_rules.store.names import STAGING

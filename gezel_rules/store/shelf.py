@@ -7,9 +7,9 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from gezel_rules.errors import BadInput
+from gezel_rules.record import NamedTuple
 from gezel_rules.store.manifest import read_manifest, write_manifest
 from gezel_rules.store.names import MANIFEST, STAGING, directory_for
 from gezel_rules.store.wanted import Installed, InstalledFile

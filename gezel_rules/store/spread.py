@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import Callable
 from io import FileIO
-from typing import Any, NamedTuple
+from typing import Any
 
+from gezel_rules.record import NamedTuple
 from gezel_rules.store.part import BLOCK, Part
 from gezel_rules.store.progress import Limit
 from gezel_rules.store.web import DroppedError, Remote, Web, reader

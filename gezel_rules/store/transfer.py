@@ -9,9 +9,10 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from gezel_rules.errors import TransferFailed
+from gezel_rules.record import NamedTuple
 from gezel_rules.store.part import Part
 from gezel_rules.store.progress import Limit, Progress
 from gezel_rules.store.rejected import Rejected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from gezel_rules.record import NamedTuple
 
 
 class Source(NamedTuple):

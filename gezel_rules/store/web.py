@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from gezel_rules.errors import BadInput, TransferFailed
+from gezel_rules.record import NamedTuple
 
 MAX_REDIRECTS = 8
 CONNECT_SECONDS, READ_SECONDS = 15.0, 60.0
