@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+from gezel_rules.record import TYPE_CHECKING, NamedTuple
 
-from gezel_rules.record import NamedTuple
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import ClassVar
 
 
 class Span(NamedTuple):

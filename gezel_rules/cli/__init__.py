@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
-from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
-from typing import Any, NoReturn
 
 from gezel_rules import __version__
 from gezel_rules.errors import GezelError
+
+TYPE_CHECKING = False  # type checkers know this name; what only they need is not imported
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import Any, NoReturn
 
 COMMANDS = {
     "plan": "the launch that policy decides for MODEL, with its memory; starts nothing",
@@ -40,16 +44,26 @@ Exit status: 0 done, 1 the answer is no, 2 bad input, 3 the engine or a transfer
 TRACE = "GEZEL_TRACEBACK"  # set: a fault of ours shows where it happened
 FAILED = 3
 MAY_BE_EMPTY = ("prompt",)
+LASTING = ("run", "serve", "pull")  # commands that live long enough to need the garbage collector
 
 
 class OneLineParser(argparse.ArgumentParser):
     """Usage errors in one line, exit 2. Options are written out: a subject of ``explain`` may look like one."""
 
     def __init__(self, **more: Any) -> None:
-        super().__init__(allow_abbrev=False, **more)
+        super().__init__(allow_abbrev=False, formatter_class=_formatter, **more)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{in_one_line(f'{self.prog}: {message}')} (see {self.prog} --help)\n")
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Lines as written, as wide as the terminal; argparse would import half of shutil to learn that width."""
+    try:
+        columns = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(1).columns
+    except (OSError, ValueError):
+        columns = 80
+    return argparse.RawDescriptionHelpFormatter(prog, width=max(40, columns - 2))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -118,6 +132,16 @@ def _run(argv: list[str]) -> int:
         from gezel_rules.source import did_you_mean
 
         outer.error(f"no command '{known.command}'{did_you_mean(known.command, COMMANDS)}")
+    if known.command in LASTING:
+        return _command(known)
+    gc.disable()  # what lives for some milliseconds leaves nothing worth collecting
+    try:
+        return _command(known)
+    finally:
+        gc.enable()
+
+
+def _command(known: argparse.Namespace) -> int:
     module = import_module(f"gezel_rules.cli.{known.command}")
     parser = OneLineParser(prog=f"gezel-rules {known.command}", description=COMMANDS[known.command])
     module.add_arguments(parser)
@@ -141,8 +165,8 @@ def _chosen(known: argparse.Namespace) -> dict[str, Path | None]:
     """Directories named before COMMAND, else by a variable (the store's is read where its default is)."""
     policies, catalog = (os.environ.get(variable) for variable in ("GEZEL_POLICIES", "GEZEL_CATALOG"))
     return {
-        "policies": known.policies or (Path(policies) if policies else None),
-        "catalog": known.catalog or (Path(catalog) if catalog else None),
+        "policies": known.policies or (_directory(policies) if policies else None),
+        "catalog": known.catalog or (_directory(catalog) if catalog else None),
         "store": known.store,
     }
 
@@ -155,7 +179,6 @@ def _outer_parser() -> argparse.ArgumentParser:
         epilog="commands (each has its own --help; each takes --json):\n"
         + "\n".join(f"  {name:9} {says}" for name, says in COMMANDS.items())
         + ABOUT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"gezel-rules {__version__}")
     _add_places(parser)
@@ -178,4 +201,6 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
 def _directory(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("is empty")
+    from pathlib import Path
+
     return Path(text)
