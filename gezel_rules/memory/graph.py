@@ -7,7 +7,8 @@ the compute buffer. Replaying the same algorithm on the same sequence of tensors
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from gezel_rules.record import NamedTuple
 
 ALIGNMENT = 64  # bytes; TENSOR_ALIGNMENT of the CPU buffer, and no device pads less
 
@@ -28,13 +29,15 @@ class Node(NamedTuple):
 
 class Graph:
     """Nodes, and the order they are planned in. ``copies``: how many copies the scheduler keeps of what crosses devices
-    (4 with pipeline parallelism, where they are never freed). ``device``: where the next tensors are computed."""
+    (4 with pipeline parallelism, where they are never freed). ``device``: where the next tensors are computed.
+    ``kept``: a tensor of the first layer that all others read."""
 
     def __init__(self, copies: int = 1) -> None:
         self.nodes: list[Node] = []
         self.order: list[int] = []
         self.copies = copies
         self.device = -1
+        self.kept: int | None = None
         self._copied: dict[tuple[int, int], int] = {}
         self._split = 0
         self._running = -2

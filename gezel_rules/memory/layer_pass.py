@@ -6,6 +6,7 @@ from gezel_rules.memory.blocks import Pass, experts, feed_forward, norm, project
 from gezel_rules.memory.geometry import Geometry, Layer
 from gezel_rules.memory.latent import attend
 from gezel_rules.memory.offload import HOST
+from gezel_rules.memory.rwkv import channel_mix
 from gezel_rules.memory.states import recurrence
 
 
@@ -26,6 +27,8 @@ def layer_pass(at: Pass, stream: int, layer: Layer, before: int, outputs: int, g
         if "ffn_norm" in shapes or "post_ffw_norm" in shapes:
             mixed = norm(at, "post_attention_norm", mixed)
         stream = graph.add(mixed, residual)
+    if "channel_mix_key" in shapes:
+        return channel_mix(at, stream, normed)
     if not any(k.startswith("ffn_down") for k in shapes):
         return stream
     graph.device = at.norm

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gezel_rules.memory.blocks import FLOAT, Pass, norm
+from gezel_rules.memory.rwkv import time_mix
 
 
 def recurrence(at: Pass, source: int) -> int:
-    """The recurrent part of a layer, told by its tensors: short convolution, delta net, Mamba 1 or 2."""
+    """The recurrent part of a layer, told by its tensors: short convolution, delta net, Mamba 1 or 2, RWKV."""
     at.graph.device = at.attend
     if "shortconv.in_proj" in at.shapes:
         return _short_convolution(at, source)
@@ -18,7 +19,7 @@ def recurrence(at: Pass, source: int) -> int:
         return _mamba1(at, source)
     if "ssm_in" in at.shapes:
         return _mamba2(at, source)
-    return _mixing(at, source)
+    return time_mix(at, source)
 
 
 def _joined(at: Pass, width: int, source: int) -> int:
@@ -127,14 +128,3 @@ def _opened(at: Pass, inner: int, convolved: int, scanned: int, gate: int) -> in
     skip = at.wide(inner, convolved)
     total = at.graph.op(inner * at.rows * FLOAT, scanned, skip, reuse=(skip,))
     return at.wide(inner, gate, total)
-
-
-def _mixing(at: Pass, source: int) -> int:
-    """RWKV and anything unknown: receptance, key, value, gate and decay side by side over a shifted copy."""
-    width = at.graph.size(source) // (at.rows * FLOAT)
-    shifted = at.wide(width, source)
-    mixed = at.wide(6 * width, shifted, source)
-    parts = [at.wide(width, mixed) for _ in range(5)]
-    out = at.graph.op((width * at.rows + at.state * at.sequences) * FLOAT, *parts)
-    at.graph.read(out)
-    return at.wide(width, out)
