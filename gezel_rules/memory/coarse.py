@@ -1,5 +1,5 @@
-"""Compute buffers of graphs that are not replayed, from their widest tensors: for architectures whose blocks ``compute``
-does not know and for files whose layers are incomplete. Callers must say that it is coarse."""
+"""Compute buffers of graphs that are not replayed, from their widest tensors: for architectures whose blocks are not
+known to ``compute`` and for files whose layers are incomplete. Callers must say that it is coarse."""
 
 from __future__ import annotations
 

@@ -34,14 +34,16 @@ def architectures():
 
 @cache
 def index():
-    return json.loads((DATA / "headers" / "index.json").read_text())
+    """Every header kept here: real shapes, and made-up files of architectures that have no row in the truth tables."""
+    kept = {folder: json.loads((DATA / folder / "index.json").read_text()) for folder in ("headers", "unseen")}
+    return {name: {**entry, "folder": folder} for folder, entries in kept.items() for name, entry in entries.items()}
 
 
 def sparse(name: str, directory: Path) -> Path:
     """A model file of the true size that holds its header only; takes no disk."""
     path = directory / name
     if not path.exists():
-        path.write_bytes(gzip.decompress((DATA / "headers" / f"{name}.head.gz").read_bytes()))
+        path.write_bytes(gzip.decompress((DATA / index()[name]["folder"] / f"{name}.head.gz").read_bytes()))
         os.truncate(path, index()[name]["file_bytes"])
     return path
 
@@ -56,7 +58,8 @@ def shape(name: str):
 @cache
 def rows(table: str):
     """The scorable rows of a table whose shape has a header here."""
-    text = gzip.decompress((DATA / "truth" / f"{table}.jsonl.gz").read_bytes()).decode()
+    folder = "unseen" if table == "unseen" else "truth"
+    text = gzip.decompress((DATA / folder / f"{table}.jsonl.gz").read_bytes()).decode()
     found = [json.loads(line) for line in text.splitlines()]
     for row in found:
         row.setdefault("gguf", f"{row['shape']}.gguf")
@@ -94,9 +97,9 @@ VALUED = {
 SWITCHES = {"-nkvo": "no_kv_offload", "-cmoe": "cpu_moe", "-kvu": "kv_unified", "--swa-full": "swa_full"}
 
 
-def launch_of_flags(flags, devices: int) -> Launch:
-    """The launch of a placement row's flags; the engine was asked with flash attention on."""
-    given, left = {"devices": devices, "flash_attn": "on"}, list(flags)
+def launch_of_flags(flags, devices: int, flash: str) -> Launch:
+    """The launch of a placement row's flags; ``flash``: how flash attention was asked for where they do not say."""
+    given, left = {"devices": devices, "flash_attn": flash}, list(flags)
     while left:
         flag = left.pop(0)
         if flag in SWITCHES:
@@ -145,13 +148,12 @@ def _same_cache(ours, theirs) -> bool:
 
 
 @cache
-def judged_placements():
+def judged_placements(table: str = "placement", flash: str = "on"):
     """Every placement row with our estimate and its marks: model, context, and the devices' compute buffers."""
-    return [(row, found, dict(_placement_marks(row, found))) for row in rows("placement") for found in (_placed(row),)]
-
-
-def _placed(row):
-    return _known(row["gguf"], launch_of_flags(row["flags"], row["devices_given"]))
+    pairs = [
+        (row, _known(row["gguf"], launch_of_flags(row["flags"], row["devices_given"], flash))) for row in rows(table)
+    ]
+    return [(row, found, dict(_placement_marks(row, found))) for row, found in pairs]
 
 
 def _placement_marks(row, found):
@@ -192,4 +194,5 @@ def report(judgements, title: str) -> str:
 
 if __name__ == "__main__":
     print(report(judged(), "one CPU"), "\n")
-    print(report(judged_placements(), "devices"))
+    print(report(judged_placements(), "devices"), "\n")
+    print(report(judged_placements("unseen", "auto"), "made-up files"))
