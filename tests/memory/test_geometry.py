@@ -239,3 +239,26 @@ def test_any_header_is_priced_or_refused_in_one_line(arch, keys, found):
     else:
         assert result.total_bytes >= 0
         assert all(min(pool[1:]) >= 0 for pool in result.pools)
+
+
+@pytest.mark.parametrize(
+    ("launch", "flash"),
+    [
+        ({"n_gpu_layers": 8}, False),  # layer 8 stays on the CPU, but what follows it runs on the GPU
+        ({"n_gpu_layers": 8, "flash_attn": "on"}, True),
+        ({"n_gpu_layers": 8, "type_v": "q8_0"}, True),
+        ({"n_gpu_layers": 99}, True),
+        ({"n_gpu_layers": 99, "no_kv_offload": True}, False),
+    ],
+)
+def test_auto_mode_gives_up_flash_attention_where_it_would_leave_its_layer(launch, flash):
+    found = estimate_geometry(shape("lfm2-1.2b.gguf"), Launch(ctx=8192, parallel=1, devices=1, **launch))
+    assert found.context.flash is flash
+    assert found.to_json()["flash_attention"] is flash
+
+
+def test_what_giving_up_flash_attention_costs():
+    """556 and 560 MiB said the engine, 76 with flash attention."""
+    launch = Launch(ctx=8192, parallel=1, devices=1, n_gpu_layers=8)
+    pools = estimate_geometry(shape("lfm2-1.2b.gguf"), launch).pools
+    assert [round(pool.compute_bytes / 2**20) for pool in pools] == pytest.approx([556, 560], abs=8)
