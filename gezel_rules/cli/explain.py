@@ -14,6 +14,7 @@ from gezel_rules.engine.trace import Explainer
 from gezel_rules.errors import BadInput
 from gezel_rules.planner.launch import Plan, make_plan
 from gezel_rules.planner.show import explainer
+from gezel_rules.planner.summary import stood_down
 from gezel_rules.source import did_you_mean
 
 
@@ -75,7 +76,16 @@ def subjects(plan: Plan, subject: str) -> list[Judgement]:
             by_flag |= {other: by_flag[flag] for flag in (name, *spellings) if flag in by_flag for other in (spelling,)}
     if subject in by_flag:
         return [by_flag[subject]]
-    raise BadInput(f"no flag or decision '{subject}'{did_you_mean(subject, [*judgements, *map(str, by_flag)])}")
+    hint = did_you_mean(subject, [*judgements, *map(str, by_flag)])
+    if not hint and subject.startswith("-"):
+        hint = "; what no policy decides, an operator passes with --set extra_args='…'"
+    raise BadInput(f"no flag or decision '{subject}'{hint}")
+
+
+def _absent(judgement: Judgement) -> str:
+    """What is to be said of a flag that the plan does not pass."""
+    flag = judgement.decision.flag
+    return f"{flag} is the operator's own, in extra_args" if stood_down(judgement.winner) else f"{flag} is not passed"
 
 
 def _about(plan: Plan, explain: Explainer, judgement: Judgement) -> Iterator[str]:
@@ -85,7 +95,7 @@ def _about(plan: Plan, explain: Explainer, judgement: Judgement) -> Iterator[str
         yield from block(explain, judgement)
         return
     tokens = next((flag.tokens for flag in plan.flags if flag.decision == decision.name), None)
-    yield " ".join(map(shlex.quote, tokens)) if tokens else f"{decision.flag} is not passed"
+    yield " ".join(map(shlex.quote, tokens)) if tokens else _absent(judgement)
     behind = passed_on(explain, judgement)
     yield from block(explain, behind)
     if tokens is None and behind is judgement:

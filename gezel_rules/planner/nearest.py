@@ -46,7 +46,7 @@ def _said(settings: dict[str, Any]) -> str:
     given = [f"{name}={value if isinstance(value, int) else say(value)}" for name, value in settings.items()
              if value is not None and not isinstance(value, bool)]  # fmt: skip
     given += [f"{name}={'on' if value else 'off'}" for name, value in settings.items() if isinstance(value, bool)]
-    dropped = [f"no {name}" for name, value in settings.items() if value is None]
+    dropped = [f"{name} left to the plan" for name, value in settings.items() if value is None]
     return ", ".join([*dropped, *given])
 
 
