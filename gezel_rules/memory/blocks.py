@@ -1,9 +1,6 @@
-"""What one layer does to activations, read off the tensors it has: attention, feed-forward, experts.
-
-Every block follows the order in which the engine's graph builders (``llama-graph.cpp``, ``models/*.cpp``) create
-their tensors; sizes come from the dimensions of the weights, so an architecture nobody has described is priced by its
-tensors.
-"""
+"""What one layer does to activations, read off the tensors it has: attention, feed-forward, experts. In the order of
+the engine's graph builders (``llama-graph.cpp``, ``models/*.cpp``), with the sizes of the weights: an architecture
+nobody has described is priced by its tensors."""
 
 from __future__ import annotations
 
@@ -33,12 +30,13 @@ class Pass(NamedTuple):
     """One batch through one layer.
 
     ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0 where flash attention keeps scores
-    out of memory; ``mask``: the mask's node; ``used``: experts per token; ``held``: its K and V, where they are not on
-    its device; ``cast``: bytes of the copies flash attention makes of types it cannot read; ``rotates``: positions turn
-    queries and keys; ``hadamard_k/v``: rows of a quantised cache go through one more multiplication; ``state``: f32
-    values of a recurrent state; ``owns``: has a cache of its own; ``store``: its device; ``gate``: where a state's gate
-    is computed; ``score``: where attention itself is; ``attend``/``norm``/``feed``/``expert``: devices of the parts
-    (-1 = host); ``follow``: of the next layer; ``indexer``: what narrows its attention.
+    out of memory; ``mask``: the mask's node; ``places``: of V values in a transposed cache; ``used``: experts per
+    token; ``held``: its K and V, where they are not on its device; ``cast``: bytes of the copies flash attention makes
+    of types it cannot read; ``rotates``: positions turn queries and keys; ``hadamard_k/v``: rows of a quantised cache
+    go through one more multiplication; ``state``: f32 values of a recurrent state; ``owns``: has a cache of its own;
+    ``indexer``: what narrows its attention. Devices (-1 = host): ``store``: of its cache; ``gate``: where a state's
+    gate is computed; ``score``: attention itself; ``attend``/``norm``/``feed``/``expert``: its parts; ``follow``: the
+    next layer.
     """
 
     graph: Graph
@@ -48,6 +46,7 @@ class Pass(NamedTuple):
     sequences: int
     cells: int
     mask: int
+    places: int | None
     used: int
     heads: int
     head_k: int
@@ -115,7 +114,7 @@ def attention(at: Pass, source: int) -> int:
 def store(at: Pass, *rows: int | None) -> None:
     """Write rows into the cache, where it lies: on another device that ends the split."""
     at.graph.device = at.store
-    for row in rows:
+    for row in (*rows, at.places):
         if row is not None:
             at.graph.read(row)
     at.graph.device = at.attend

@@ -3,7 +3,7 @@
 Not a fitted formula: layers are rebuilt from their tensors (``blocks``, ``states``) in the engine's order, then ggml's
 best-fit planning is run over them (``graph``), per device. Runs of alike layers are shortened: the allocator repeats
 itself. Against the engine's own figures (tests/data/truth, scored by tests/memory/test_truth.py): all CPU
-buffers within 5 % or 8 MiB, 99.4 % of the device buffers within 10 % or 32 MiB. Weights that a backend copies over from
+buffers within 5 % or 8 MiB, 99.6 % of the device buffers within 10 % or 32 MiB. Weights that a backend copies over from
 the host for large batches come on top: ``estimate``.
 """
 
@@ -29,8 +29,8 @@ HALF = 2  # bytes of a mask entry with flash attention
 
 
 class Forward(NamedTuple):
-    """One forward pass in the making. ``rows``: tokens of the batch; ``masks``: nodes of the full and the windowed
-    mask (the latter ``None`` when nothing slides); ``indexers``: by layer."""
+    """One forward pass in the making. ``rows``: tokens of the batch; ``masks``: nodes of the mask and of the places
+    of V rows, for the full and, where layers slide, the windowed cache; ``indexers``: by layer."""
 
     geo: Geometry
     context: Context
@@ -39,7 +39,7 @@ class Forward(NamedTuple):
     spots: Sequence[Spot]
     graph: Graph
     rows: int
-    masks: tuple[int, int | None]
+    masks: Sequence[tuple[int, int | None]]
     indexers: Mapping[int, Indexer]
 
 
@@ -91,16 +91,16 @@ def _pipelined(geo: Geometry, launch: Launch, own: Owners) -> bool:
     return launch.devices > 1 and own.offloaded > len(geo.layers) and not special
 
 
-def _given(geo: Geometry, context: Context, graph: Graph, rows: int) -> tuple[int, int | None]:
-    """Positions, and one mask per cache: cells × tokens, filled on the host."""
+def _given(geo: Geometry, context: Context, graph: Graph, rows: int) -> list[tuple[int, int | None]]:
+    """Positions; and for each cache a mask, cells × tokens, and without flash attention the places of V: it is stored
+    transposed, so value by value. Filled on the host."""
     graph.given(rows * FLOAT)
-    if not context.flash:  # transposed V rows are addressed value by value
-        graph.given(2 * FLOAT * rows * max((x.v for x in geo.layers), default=0))
     size = (HALF if context.flash else FLOAT) * rows
     if not any(x.cached for x in geo.layers) and geo.row.get("cache") != "deepseek4":
-        return graph.given(0), None
-    wide = graph.given(context.ctx_seq * size)
-    return wide, graph.given(window_cells(geo, context) * size) if geo.window else None
+        return [(graph.given(0), None)]
+    places = 2 * FLOAT * rows * max((x.v for x in geo.layers), default=0)
+    kinds = (context.ctx_seq, window_cells(geo, context)) if geo.window else (context.ctx_seq,)
+    return [(graph.given(cells * size), None if context.flash else graph.given(places)) for cells in kinds]
 
 
 def _indexers(geo: Geometry, context: Context, graph: Graph, rows: int, spots: Sequence[Spot]) -> dict[int, Indexer]:
@@ -133,6 +133,8 @@ def _one(run: Forward, number: int, stream: int, outputs: int, rows_of: PerLayer
     geo, spots = run.geo, run.spots
     at = _pass(run, number)
     before = spots[number - 1].attend if number else HOST
+    if before != HOST and HOST in (spots[number - 1].feed, spots[number - 1].expert):
+        before = at.attend  # the end of the layer before is here already
     if geo.streams > 1 and rows_of:
         return stacked_layer(at, number, stream, geo.streams, rows_of, before if number else run.own.output)
     stream = layer_pass(at, stream, geo.layers[number], before, outputs, geo)
@@ -155,7 +157,7 @@ def _pass(run: Forward, number: int) -> Pass:
     """A layer as the blocks see it."""
     geo, context = run.geo, run.context
     layer, spot = geo.layers[number], run.spots[number]
-    wide, narrow = run.masks
+    mask, places = run.masks[-1 if layer.sliding else 0]
     head_k = layer.k // layer.kv_heads if layer.kv_heads else geo.head_k
     head_v = layer.v // layer.kv_heads if layer.kv_heads and layer.v else geo.head_v
     return Pass(
@@ -165,7 +167,8 @@ def _pass(run: Forward, number: int) -> Pass:
         rows=run.rows,
         sequences=context.slots,
         cells=0 if context.flash else window_cells(geo, context) if layer.sliding else context.ctx_seq,
-        mask=narrow if layer.sliding and narrow is not None else wide,
+        mask=mask,
+        places=places,
         used=max(1, geo.experts_used),
         heads=layer.heads,
         head_k=head_k,

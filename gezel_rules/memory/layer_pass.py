@@ -67,8 +67,7 @@ def _mix(at: Pass, stream: int, normed: int, layer: Layer) -> tuple[int, int]:
     """Attention, a recurrence, or both side by side."""
     if layer.recurrent and layer.cached:
         scored = attend(at, normed)
-        state = recurrence(at, norm(at, "attn_norm", stream))
-        return at.graph.add(project(at, scored), state), normed
+        return recurrence(at, norm(at, "attn_norm", stream), scored), normed
     if layer.recurrent:
         return recurrence(at, normed), normed
     return project(at, attend(at, normed)), normed

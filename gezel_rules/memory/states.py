@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from gezel_rules.memory.blocks import FLOAT, Pass, norm
+from gezel_rules.memory.blocks import FLOAT, Pass, project
 from gezel_rules.memory.rwkv import time_mix
 
 
-def recurrence(at: Pass, source: int) -> int:
-    """The recurrent part of a layer, told by its tensors: short convolution, delta net, Mamba 1 or 2, RWKV."""
+def recurrence(at: Pass, source: int, beside: int | None = None) -> int:
+    """The recurrent part of a layer, told by its tensors: short convolution, delta net, Mamba 1 or 2, RWKV.
+    ``beside``: what attention gave in the same layer, projected before the gate opens (Mamba 2) and added."""
     at.graph.device = at.attend
     if "shortconv.in_proj" in at.shapes:
         return _short_convolution(at, source)
@@ -18,7 +19,7 @@ def recurrence(at: Pass, source: int) -> int:
     if "ssm_x" in at.shapes:
         return _mamba1(at, source)
     if "ssm_in" in at.shapes:
-        return _mamba2(at, source)
+        return _mamba2(at, source, beside)
     return time_mix(at, source)
 
 
@@ -95,7 +96,7 @@ def _mamba1(at: Pass, source: int) -> int:
     return at.multiply("ssm_out", _opened(at, inner, convolved, out, gate))
 
 
-def _mamba2(at: Pass, source: int) -> int:
+def _mamba2(at: Pass, source: int, beside: int | None) -> int:
     inner = at.shapes["ssm_out"][0]
     joined = at.multiply("ssm_in", source)
     channels = at.shapes["ssm_conv1d"][1]
@@ -103,9 +104,13 @@ def _mamba2(at: Pass, source: int) -> int:
     step = at.graph.inplace(at.wide(at.shapes["ssm_a"][-1], joined))
     out = at.graph.op((inner * at.rows + at.state * at.sequences) * FLOAT, convolved, step, convolved, convolved)
     _store_states(at, out)
+    attended = None if beside is None else project(at, beside)
     gate = _gate(at, inner, joined)
-    opened = norm(at, "ssm_norm", _opened(at, inner, convolved, out, gate))
-    return at.multiply("ssm_out", opened)
+    opened = _opened(at, inner, convolved, out, gate)
+    if "ssm_norm" in at.shapes:  # by group, so through a view
+        opened = at.graph.inplace(at.wide(inner, opened))
+    mixed = at.multiply("ssm_out", opened)
+    return mixed if attended is None else at.graph.add(attended, mixed)
 
 
 def _store_states(at: Pass, scanned: int) -> None:
