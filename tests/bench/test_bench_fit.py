@@ -8,20 +8,19 @@ sample. The table comes at the end of the session (with ``--benchmark-enable`` o
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from engine_fit import MARGIN, MIB, MOE, Fit, Machine, asked, computed, estimated
+from fit_table import GOOD, PART, WORSE, Row, Table, benching
 
 from gezel_rules.memory.estimate import Estimate, estimate_geometry
 from gezel_rules.planner.gather import gpus
 from gezel_rules.planner.launch import PLACED_BY, Plan, plan_with
 from gezel_rules.planner.show import explainer, refusal
 from gezel_rules.planner.summary import summary
-from gezel_rules.record import NamedTuple
 
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(path) for path in (TESTS, TESTS / "memory", TESTS / "planner") if str(path) not in sys.path]
@@ -30,60 +29,9 @@ from engine_truth import index, shape, sparse  # noqa: E402
 from rpc_servers import binaries, lending  # noqa: E402
 from shipped import HOSTS, MODELS, plan  # noqa: E402
 
-GOOD, PART, WORSE = "at least as good", "less by part of one layer", "WORSE"
 SAMPLE = ("rtx-4090", "cpu-32g")
 POSED = ("llama-3.1-8b", "qwen3-30b-a3b")
 """Models a real engine is asked about where benchmarks are off."""
-
-
-class Row(NamedTuple):
-    """One model on one host. ``share``: of the weights that can lie on GPUs, how much does; ``None`` without any.
-    ``settings``: what was asked for to reach theirs, where that was tried and reached."""
-
-    model: str
-    host: str
-    ours: str
-    share: float | None
-    theirs: str
-    their_share: float | None
-    source: str
-    verdict: str
-    settings: dict[str, Any]
-
-
-class Table:
-    """The rows, printed when the session ends."""
-
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-        self.agreed: list[tuple[str, str, bool]] = []
-        self.answers: dict[tuple[str, str], Fit] = {}
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-        """Called by pytest."""
-        if not (benching(config) or config.getoption("capture") == "no"):
-            return
-        if self.rows:
-            terminalreporter.section("our plan beside the engine's own --fit")
-            for line in lines(self.rows):
-                terminalreporter.write_line(line)
-        if self.agreed:
-            same = sum(right for _, _, right in self.agreed)
-            wrong = ", ".join(f"{model} ({cards})" for model, cards, right in self.agreed if not right)
-            terminalreporter.write_line(f"computed = asked on {same} of {len(self.agreed)}; not on: {wrong or 'none'}")
-
-
-def lines(rows: list[Row]) -> Iterator[str]:
-    """The table as text."""
-    yield f"{'model':22} {'host':19} {'ours':25} {'GPU':>6}   {'--fit':10} {'GPU':>6} {'from':8} verdict"
-    for row in rows:
-        ours, theirs = (f"{x:6.1%}" if x is not None else "     –" for x in (row.share, row.their_share))
-        both = f"{row.ours:25} {ours}   {row.theirs:10} {theirs} {row.source:8}"
-        yield f"{row.model:22} {row.host:19} {both} {row.verdict}"
-    good = sum(row.verdict == GOOD for row in rows)
-    part, worse = (sum(row.verdict.startswith(word) for row in rows) for word in (PART, WORSE))
-    reasons = len(rows) - good - part - worse
-    yield f"{len(rows)} rows: {good} {GOOD}, {reasons} with a reason, {part} less by part of a layer, {worse} worse"
 
 
 @pytest.fixture(scope="session")
@@ -271,11 +219,6 @@ def agrees(made: Plan, margins: tuple[int, ...], answer: Fit) -> bool:
     free = (_offered(),) * len(margins)
     posed = Machine(free, _offered(), False, tuple(_offered() - margin * MIB for margin in margins))
     return plain(computed(made.capacity.geometry, posed)) == plain(answer)
-
-
-def benching(config: pytest.Config) -> bool:
-    """Whether the whole table is wanted."""
-    return bool(config.getoption("benchmark_enable")) and not config.getoption("benchmark_disable")
 
 
 @pytest.mark.engine
