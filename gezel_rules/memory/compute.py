@@ -65,7 +65,7 @@ def compute_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) 
 def draft_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) -> dict[int, int]:
     """The same for the second context of an MTP head: a token and the trunk's last state in, its own layers, logits."""
     spots = spots_of(geo, launch, own)
-    graph = Graph()
+    graph = Graph(PIPELINE_COPIES if _pipelined(geo, launch, own) else 1)
     rows = -(-context.ubatch // context.slots) * context.slots
     width = geo.embedding * rows * FLOAT
     graph.given(FLOAT * rows)

@@ -44,8 +44,10 @@ def caches(geo: Geometry, context: Context) -> tuple[Cache, ...]:
 
 
 def mtp_caches(geo: Geometry, context: Context) -> tuple[Cache, ...]:
-    """The caches of an MTP context: its own layers only, no state."""
-    return _attention(geo, context, [layer for layer in geo.layers if layer.nextn])
+    """The caches of an MTP context: its own layers only, no state; K and V even where the trunk keeps K only to
+    compress it."""
+    both = geo.row.get("cache") == "deepseek4"
+    return _attention(geo, context, [x._replace(v=x.k) if both else x for x in geo.layers if x.nextn])
 
 
 def window_cells(geo: Geometry, context: Context) -> int:

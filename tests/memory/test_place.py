@@ -182,3 +182,14 @@ def test_caches_are_a_line_over_the_window(name):
         assert line.fixed_bytes + line.bytes_per_token * window == found.kv_bytes + found.recurrent_bytes
     assert kv_bytes_per_token(geo, launch) == line.bytes_per_token
     assert "f16" in architectures()["cache_types"]
+
+
+def test_an_mtp_context_pipelines_over_devices_like_its_trunk():
+    """816 MiB each for the trunk's and the head's buffers on the second device, 592 MiB more on the host, said the
+    engine."""
+    launch = Launch(ctx=65536, parallel=1, ubatch=1024, devices=2, n_gpu_layers=99, tensor_split=(1.0, 3.0))
+    geo = shape("qwen3.5-9b-mtp.gguf")
+    plain = estimate_geometry(geo, launch).pools
+    drafting = estimate_geometry(geo, launch._replace(spec=("draft-mtp",))).pools
+    more = [(b.compute_bytes - a.compute_bytes) / 2**20 for a, b in zip(plain, drafting, strict=True)]
+    assert more == pytest.approx([0, 816, 592], abs=8)
