@@ -33,12 +33,14 @@ Runner = Callable[[Sequence[str], Mapping[str, str]], "Answer"]
 
 class Build(NamedTuple):
     """``version`` (PEP 440) and ``build`` number, ``None`` where the engine does not say; ``flags``: every option
-    name it takes, sorted; ``variables``: environment variable → names of the option it sets."""
+    name it takes, sorted; ``variables``: environment variable → names of the option it sets; ``words``: option → what
+    it may be given, where ``--help`` lists it."""
 
     version: str | None
     build: int | None
     flags: tuple[str, ...]
     variables: Mapping[str, tuple[str, ...]]
+    words: Mapping[str, tuple[str, ...]] = {}
 
 
 class Engine(NamedTuple):
@@ -82,7 +84,8 @@ def build_facts(
     fresh: bool = False,
     run: Runner | None = None,
 ) -> dict[str, Fact]:
-    """``engine.kind``, ``engine.version``, ``engine.build``, ``engine.flags``; and with device ``rules`` also
+    """``engine.kind``, ``engine.version``, ``engine.build``, ``engine.flags``, ``engine.words`` (option → the words it
+    may be given, where they are listed); and with device ``rules`` also
     ``devices``, ``host.unified`` and ``engine.backend`` (``cpu_backend`` when there are no devices).
 
     Answers are kept under ``cache_dir`` (``None``: not at all); ``fresh`` asks for devices in any case. Raises
@@ -103,6 +106,7 @@ def _build_facts(build: Build, kind: str) -> dict[str, Fact]:
         "engine.version": _known(build.version, said, settle),
         "engine.build": _known(build.build, said, settle),
         "engine.flags": Fact(list(build.flags), f"{kind} --help", "probe"),
+        "engine.words": Fact({name: list(words) for name, words in build.words.items()}, f"{kind} --help", "probe"),
     }
 
 
@@ -124,10 +128,14 @@ def read_build(engine: Engine, kept: dict[str, Any] | None = None) -> Build:
 def _from_json(kept: Any) -> Build | None:
     """A kept build, if it is one: the file may be damaged."""
     match kept:
-        case [str() | None as version, int() | None as number, [*flags], dict() as variables]:
-            if _are_names(flags) and all(map(_are_names, variables.values())):
-                return Build(version, number, tuple(flags), {name: tuple(v) for name, v in variables.items()})
+        case [str() | None as version, int() | None as number, [*flags], dict() as variables, dict() as words]:
+            if _are_names(flags) and all(map(_are_names, (*variables.values(), *words.values()))):
+                return Build(version, number, tuple(flags), _tuples(variables), _tuples(words))
     return None
+
+
+def _tuples(lists: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(words) for name, words in lists.items()}
 
 
 def _are_names(value: Any) -> bool:
@@ -145,7 +153,7 @@ def _ask_build(engine: Engine) -> Build:
     options = parse_help(engine.ask("--help").out)
     if not options.flags:
         raise engine.not_ours("--help lists no options")
-    return Build(version.version, version.build, options.flags, options.variables)
+    return Build(version.version, version.build, options.flags, options.variables, options.words)
 
 
 def _device_facts(

@@ -17,6 +17,9 @@ _PHASES = {"dev": ".dev", "alpha": "a", "a": "a", "beta": "b", "b": "b", "pre": 
 _OPTION_LINE = re.compile(r" {0,2}-")
 _NAME = re.compile(r"(--?[A-Za-z][\w.-]*)(?:[ =][^\s,]+)?(,\s+(?=-))?")
 _VARIABLE = re.compile(r"\(env: ([A-Z][A-Z0-9_]*)\)")
+_LISTED = re.compile(
+    r"^ {0,2}(?:-.{0,80}?[ ,])?(--[a-z][\w-]*) \{?([a-z][a-z0-9-]*(?:,[a-z][a-z0-9-]*)+)\}?(?:\s|$)", re.MULTILINE
+)
 _REMOVED = "the argument has been removed"  # such options are listed, and refused when given
 
 
@@ -29,10 +32,12 @@ class Version(NamedTuple):
 
 class Help(NamedTuple):
     """``flags`` are all option names the engine takes, long and short, sorted; ``variables`` maps an environment
-    variable to the names of its option, in the engine's order."""
+    variable to the names of its option, in the engine's order; ``words`` an option to the words it may be given, where
+    they are listed right behind its name."""
 
     flags: tuple[str, ...]
     variables: dict[str, tuple[str, ...]]
+    words: dict[str, tuple[str, ...]]
 
 
 def parse_version(text: str) -> Version | None:
@@ -69,7 +74,8 @@ def parse_help(text: str) -> Help:
         flags.update(names)
         for variable in _VARIABLE.findall(description):
             variables[variable] = names
-    return Help(tuple(sorted(flags)), variables)
+    words = {match[1]: tuple(match[2].split(",")) for match in _LISTED.finditer(text)}
+    return Help(tuple(sorted(flags)), variables, words)
 
 
 def _options(text: str) -> list[tuple[tuple[str, ...], str]]:

@@ -74,6 +74,7 @@ ENGINE = (
     _engine("engine.backend", "text", "what it computes on", "backends"),
     _engine("engine.version", "text", "its release"),
     _engine("engine.flags", "list", "options its --help knows"),
+    _engine("engine.spec_types", "list", "speculative types its --help lists"),
 )
 
 MODEL = (

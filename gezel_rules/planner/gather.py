@@ -55,8 +55,15 @@ def machine_facts(machine: Machine, tables: Mapping[str, Any]) -> Facts:
         found["engine.flags"] = _spelled_out(found["engine.flags"], tables["option_spellings"])
     else:
         found = _probed(machine, tables)
+    found |= _spec_types(found.get("engine.words"), tables)
     facts = {word.name: found.get(word.name) or _unknown(word) for word in (*HOST, *ENGINE)}
     return facts | {"devices": found.get("devices", Fact([], "no engine"))} | _gpu_facts(found.get("devices"))
+
+
+def _spec_types(words: Fact | None, tables: Mapping[str, Any]) -> Facts:
+    """The speculative types a build lists behind the option that chooses one."""
+    listed = words.value.get(tables["launch_summary"]["spec_type"]["flag"]) if words else None
+    return {"engine.spec_types": words._replace(value=listed)} if words and listed else {}
 
 
 def _spelled_out(flags: Fact, spellings: Mapping[str, Sequence[str]]) -> Fact:

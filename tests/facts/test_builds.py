@@ -90,6 +90,15 @@ def test_the_options_of_a_real_help():
     assert "LLAMA_ARG_SLOT_SAVE_PATH" not in found.variables
 
 
+def test_the_words_an_option_lists():
+    found = parse_help(HELP).words
+    assert found["--spec-type"][:4] == ("none", "draft-simple", "draft-eagle3", "draft-mtp")
+    assert found["--spec-type"][-1] == "ngram-cache"
+    assert found["--spec-draft-sampling"] == ("greedy", "probabilistic")
+    assert "--device" not in found  # <dev1,dev2,..> stands for names of devices
+    assert parse_help("--rope-scaling {none,linear,yarn}\n").words == {"--rope-scaling": ("none", "linear", "yarn")}
+
+
 def test_every_option_and_variable_of_a_real_help_is_found():
     """Found another way: what stands before column 40 (or on the whole line where an option is longer than that)."""
     heads = [line for line in HELP.splitlines() if line.startswith("-") and not line.startswith("-----")]

@@ -130,6 +130,34 @@ def test_a_drafter_that_broke_this_build(world: World) -> None:
     assert world.plan("m", "card", "spec_type=draft-dflash", broke=broke)["drafter.loads"]  # forced: theirs
 
 
+# ---------------------------------------------------------------- types a build does not list
+
+CARD = "  CUDA0: A card (24576 MiB, 24000 MiB free)"
+UNLISTED = [
+    # header, entry, words missing from --help, type, rule of spec.type
+    (PLAIN, {**drafter(), **tuned(type="draft-dflash")}, ["draft-dflash"], "none", "not-in-this-build"),
+    (PLAIN, {**drafter(), **tuned(type="draft-dflash")}, ["draft-eagle3"], "draft-dflash", "as-wanted"),
+    (PLAIN, tuned(**NGRAM, **overlay(type="ngram-cache")), ["ngram-cache"], "ngram-mod", "not-in-this-build"),
+    (HEAD, {}, ["draft-mtp"], "none", "not-in-this-build"),
+    (HEAD, {}, [], "draft-mtp", "as-wanted"),
+]
+
+
+@pytest.mark.parametrize(("header", "entry", "missing", "type_", "rule"), UNLISTED)
+def test_a_type_that_this_build_does_not_list_is_not_run(world: World, header, entry, missing, type_, rule) -> None:
+    world.entry("m", header, **entry)
+    launch = world.plan("m", None, engine=world.engine(CARD, unlisted=missing))
+    assert (launch.arg("--spec-type"), launch.rule("spec.type")) == (type_, rule)
+    assert ("--spec-draft-model" in launch.argv) is (type_ == "draft-dflash")
+
+
+def test_a_forced_type_that_this_build_does_not_list_is_warned_of(world: World) -> None:
+    world.entry("m", PLAIN)
+    launch = world.plan("m", None, "spec_type=ngram-mod", engine=world.engine(CARD, unlisted=["ngram-mod"]))
+    assert launch.arg("--spec-type") == "ngram-mod"
+    assert "which this build's --help does not list" in launch.json["warnings"][0]
+
+
 # ---------------------------------------------------------------- what the drafter costs
 
 BIG_DRAFT = shape(arch="dflash", layers=6, width=5120, ffn=17408, heads=40, kv_heads=2, head=128, vocab=1024)

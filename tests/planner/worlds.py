@@ -161,10 +161,15 @@ class World:
     def _write(self, name: str, data: Mapping[str, Any]) -> None:
         (self.root / name).write_text(json.dumps(data, indent=1))
 
-    def engine(self, *devices: str, without: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
+    def engine(
+        self, *devices: str, without: Sequence[str] = (), unlisted: Sequence[str] = ()
+    ) -> tuple[str, tuple[str, ...]]:
         """A program that answers as llama-server 0.6.0 does when it is asked about itself: it lists these devices, and
-        its ``--help`` is the real one, less the lines of some options."""
-        said = [line for line in HELP.read_text().splitlines() if not any(f"{flag} " in line for flag in without)]
+        its ``--help`` is the real one, less the lines of some options, and less some words from the lists of words."""
+        real = HELP.read_text()
+        for word in unlisted:
+            real = real.replace(f",{word},", ",").replace(f",{word}\n", "\n")
+        said = [line for line in real.splitlines() if not any(f"{flag} " in line for flag in without)]
         (self.root / "help").write_text("\n".join(said) + "\n")
         (self.root / "devices").write_text("\n".join(["Available devices:", *(devices or ["  (none)"])]) + "\n")
         program = self.root / "llama-server"
