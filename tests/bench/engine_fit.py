@@ -1,18 +1,13 @@
-"""What the engine's own ``--fit`` makes of a model with nothing set: asked of a real engine, or computed.
+"""What the engine's own ``--fit`` makes of a model with nothing set: computed.
 
-The computation follows ``common_params_fit_impl`` of llama.cpp 0.6.0-dev step by step, on our own estimates in place of
+It follows ``common_params_fit_impl`` of llama.cpp 0.6.0-dev step by step, on our own estimates in place of
 its dry runs: window first, then layers from the last device back (experts in RAM), then experts from the first on, then
 part of one more layer. Sizes are bytes unless a name says MiB.
 """
 
 from __future__ import annotations
 
-import re
-import subprocess
-import threading
-from collections.abc import Iterable, Sequence
 from functools import cache
-from pathlib import Path
 
 from gezel_rules.memory.estimate import Estimate, estimate_geometry
 from gezel_rules.memory.geometry import Geometry
@@ -54,12 +49,14 @@ class Fit(NamedTuple):
 
 class Machine(NamedTuple):
     """``free``: bytes of each device; ``ram``: bytes in total, which is what counts without devices; ``copies``: the
-    devices copy host weights for large batches (RPC does not); ``target``: bytes to use of each device."""
+    devices copy host weights for large batches (RPC does not); ``target``: bytes to use of each device; ``uncounted``:
+    bytes of weights that the engine's CPU repacks, which --fit overlooks."""
 
     free: tuple[int, ...]
     ram: int
     copies: bool
     target: tuple[int, ...]
+    uncounted: int = 0
 
 
 def launch_of(fit: Fit, geo: Geometry, machine: Machine) -> Launch:
@@ -107,7 +104,7 @@ class _Search:
     def _used(self, fit: Fit) -> list[int]:
         """Bytes by device; by the host where there is none."""
         found = estimated(fit, self.geo, self.machine)
-        return [pool.total for pool in found.pools[:-1]] or [found.pools[-1].total]
+        return [pool.total for pool in found.pools[:-1]] or [found.pools[-1].total - self.machine.uncounted]
 
     def window(self) -> Fit:
         """Step 2: the context between the least and the trained one, by interpolation of what all devices hold."""
@@ -246,45 +243,3 @@ class _Search:
 
 def _with(fit: Fit, number: int, part: Part) -> Fit:
     return fit._replace(parts=(*fit.parts[:number], part, *fit.parts[number + 1 :]))
-
-
-_REDUCED = re.compile(r"context size reduced from \d+ to (\d+)")
-_TRIED = re.compile(r"id=(\d+), n_layer= *(\d+), n_part= *(\d+), overflow_type=(\d)")
-_TAKEN = re.compile(r"set ngl_per_device\[")
-_ENDED = re.compile(r"common_fit_params: (successfully fit|failed to fit[^:]*: (.*)|encountered .*)")
-
-
-def asked(server: Path, rpc: Sequence[str], model: Path, trained: int, margins_mib: Sequence[int]) -> Fit:
-    """The answer of a real engine on devices over RPC, each with a margin of its own; read from its log before any
-    weight is loaded."""
-    devices = ["--rpc", ",".join(rpc)] if rpc else ["-dev", "none"]
-    margins = ["-fitt", ",".join(map(str, margins_mib))]
-    command = [server, "-lv", "4", *devices, "-m", model, "-fit", "on", *margins, "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    watchdog = threading.Timer(60, process.kill)
-    watchdog.start()
-    try:
-        return _read(process.stdout or (), trained)
-    finally:
-        watchdog.cancel()
-        process.kill()
-        process.wait()
-        if process.stdout:
-            process.stdout.close()
-
-
-def _read(lines: Iterable[str], trained: int) -> Fit:
-    ctx = trained
-    tried: dict[int, Part] = {}
-    taken: tuple[Part, ...] = ()
-    for line in lines:
-        if found := _REDUCED.search(line):
-            ctx = int(found[1])
-        elif found := _TRIED.search(line):
-            tried[int(found[1])] = Part(*map(int, found.groups()[1:]))
-            taken = taken or (() if any(p.layers for p in tried.values()) else tuple(tried.values()))
-        elif _TAKEN.search(line):
-            taken = tuple(tried.values())
-        elif found := _ENDED.search(line):
-            return Fit(ctx, taken, "" if found[1].startswith("success") else found[2] or found[1])
-    raise AssertionError("the engine did not say how its fit ended")

@@ -20,7 +20,8 @@ def benching(config: pytest.Config) -> bool:
 
 class Row(NamedTuple):
     """One model on one host. ``share``: of the weights that can lie on GPUs, how much does; ``None`` without any.
-    ``settings``: what was asked for to reach theirs, where that was tried and reached."""
+    ``settings``: what was asked for to reach theirs, where that was tried and reached; ``fine``: where that
+    took a coarser cache, whether one slot with the engine's own reaches it as well."""
 
     model: str
     host: str
@@ -31,6 +32,7 @@ class Row(NamedTuple):
     source: str
     verdict: str
     settings: dict[str, Any]
+    fine: bool | None
 
 
 class Table:
@@ -40,6 +42,7 @@ class Table:
         self.rows: list[Row] = []
         self.agreed: list[tuple[str, str, bool]] = []
         self.answers: dict[tuple[str, str], Fit] = {}
+        self.overlooked: dict[str, int] = {}
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         """Called by pytest."""
@@ -66,3 +69,6 @@ def lines(rows: list[Row]) -> Iterator[str]:
     part, worse = (sum(row.verdict.startswith(word) for row in rows) for word in (PART, WORSE))
     reasons = len(rows) - good - part - worse
     yield f"{len(rows)} rows: {good} {GOOD}, {reasons} with a reason, {part} less by part of a layer, {worse} worse"
+    coarse = [row for row in rows if row.fine is not None]
+    short = ", ".join(f"{row.model} on {row.host}" for row in coarse if not row.fine)
+    yield f"{len(coarse)} of ours with a coarser cache; with the engine's own and one slot not on: {short or 'none'}"

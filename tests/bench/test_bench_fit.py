@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fit import MARGIN, MIB, MOE, Fit, Machine, asked, computed, estimated
+from engine_asked import asked, repacked
+from engine_fit import MARGIN, MIB, MOE, Fit, Machine, computed, estimated
 from fit_table import GOOD, PART, WORSE, Row, Table, benching
 
 from gezel_rules.memory.estimate import Estimate, estimate_geometry
@@ -72,15 +73,25 @@ def plain(fit: Fit) -> Fit:
     return fit._replace(parts=tuple(p if p.part else p._replace(kind=MOE) for p in fit.parts))
 
 
-def row_of(model: str, host: str, answer: Fit | None = None) -> Row:
-    """One row; ``answer``: what a real engine said, where every weight is on the devices."""
+def row_of(model: str, host: str, answer: Fit | None = None, uncounted: int = 0) -> Row:
+    """One row; ``answer``: what a real engine said, where every weight is on the devices; ``uncounted``: what it would
+    overlook of the RAM."""
     made = plan(model, host)
-    geo, machine = made.capacity.geometry, machine_of(made)
+    geo, machine = made.capacity.geometry, machine_of(made)._replace(uncounted=uncounted)
     fit = answer or computed(geo, machine)
     theirs = on_gpu(estimated(fit, geo, machine), estimated(Fit(fit.ctx), geo, machine))
     verdict, settings = judged(made, fit, theirs, machine)
     return Row(model, host, said(made), our_share(made), f"{fit.ctx:,}", theirs,
-               "asked" if answer else "computed", verdict, settings)  # fmt: skip
+               "asked" if answer else "computed", verdict, settings, fine(made, fit, theirs, verdict, settings))  # fmt: skip
+
+
+def fine(made: Plan, fit: Fit, share: float | None, verdict: str, settings: dict[str, Any]) -> bool | None:
+    """Where ours reaches theirs with a coarser cache than the engine's own: whether it does with that one too, in one
+    slot as theirs."""
+    own = made.trace.policies.tables["engine_defaults"]["memory"]["cache_type"]
+    if not (settings or verdict == GOOD) or plan_with(made, settings).trace.value("kv.type") == own:
+        return None
+    return reaches(plan_with(made, {"window": fit.ctx, **ASKING[-1][1], "kv_type": own}), fit.ctx, share)
 
 
 def said(made: Plan) -> str:
@@ -110,7 +121,7 @@ def judged(made: Plan, fit: Fit, share: float | None, machine: Machine) -> tuple
     if reaches(made, fit.ctx, share):
         return GOOD, {}
     if made.refused:
-        return f"refused: {_refusal(made)}", {}
+        return "; ".join(filter(None, (f"refused: {_refusal(made)}", _overdrawn(made, fit, machine)))), {}
     for how, settings in ASKING:
         wish = {"window": fit.ctx, **settings}
         again = plan_with(made, wish)
@@ -201,6 +212,18 @@ def engine_says(model: str, margins: tuple[int, ...], directory: Path) -> Fit | 
         path.unlink()
 
 
+def overlooked(model: str, directory: Path) -> int:
+    """Bytes that a real engine's fit forgets when there is no GPU."""
+    name = header_file(model)
+    if name is None:
+        return 0
+    path = sparse(name, directory)
+    try:
+        return repacked(binaries()[0], path)
+    finally:
+        path.unlink()
+
+
 def ask(model: str, host: str, directory: Path, table: Table) -> None:
     """The engine's answer where the host's cards can be posed: held against the computed one, and kept for the rows
     where it leaves no weight on the host (a posed card copies no host weights for large batches, a real one does)."""
@@ -232,9 +255,23 @@ def test_the_computed_fit_is_the_engines_on_smaller_cards(tmp_path):
 
 
 @pytest.mark.engine
+@pytest.mark.parametrize("model", POSED)
+def test_the_computed_fit_of_the_ram_is_the_engines(model, table, tmp_path):
+    name, target = header_file(model), 6 << 30
+    path, geo = sparse(name, tmp_path), shape(name)
+    machine = Machine((), target + MARGIN, False, (), repacked(binaries()[0], path))
+    answer = asked(binaries()[0], (), path, geo.trained, ((_offered() - target) // MIB,))
+    # what the engine repacks is printed in whole MiB: a few tokens of window
+    assert abs(computed(geo, machine).ctx - answer.ctx) <= 512, (computed(geo, machine), answer)
+
+
+@pytest.mark.engine
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_engine_is_asked_about_cards_that_can_be_posed(host, table, tmp_path, pytestconfig):
-    if posing(machine_of(plan(MODELS[0], host)), _offered()) is None:
+    machine = machine_of(plan(MODELS[0], host))
+    if not machine.free:  # its rows are computed, with what this engine overlooks
+        table.overlooked |= {model: overlooked(model, tmp_path) for model in MODELS}
+    if posing(machine, _offered()) is None:
         return  # no cards, or larger than this machine's memory: its rows are computed
     begun = len(table.agreed)
     for model in MODELS if benching(pytestconfig) else POSED[:1]:
@@ -247,7 +284,7 @@ def test_the_engine_is_asked_about_cards_that_can_be_posed(host, table, tmp_path
 def test_a_plan_reaches_what_fit_reaches_or_says_why_not(host, table, pytestconfig):
     whole_table = benching(pytestconfig)
     for model in MODELS if whole_table else MODELS[:: 1 if host in SAMPLE else 10]:
-        row = row_of(model, host, table.answers.get((model, host)))
+        row = row_of(model, host, table.answers.get((model, host)), table.overlooked.get(model, 0))
         table.rows.append(row)
         assert row.verdict, (model, host)
         if row.settings:
