@@ -81,8 +81,8 @@ def row_of(model: str, host: str, answer: Fit | None = None, uncounted: int = 0)
     fit = answer or computed(geo, machine)
     theirs = on_gpu(estimated(fit, geo, machine), estimated(Fit(fit.ctx), geo, machine))
     verdict, settings = judged(made, fit, theirs, machine)
-    return Row(model, host, said(made), our_share(made), f"{fit.ctx:,}", theirs,
-               "asked" if answer else "computed", verdict, settings, fine(made, fit, theirs, verdict, settings))  # fmt: skip
+    source, same = "asked" if answer else "computed", fine(made, fit, theirs, verdict, settings)
+    return Row(model, host, said(made), our_share(made), f"{fit.ctx:,}", theirs, source, verdict, settings, same)
 
 
 def fine(made: Plan, fit: Fit, share: float | None, verdict: str, settings: dict[str, Any]) -> bool | None:
