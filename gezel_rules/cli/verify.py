@@ -79,4 +79,6 @@ def _look_over(args: argparse.Namespace) -> int:
     for item in found:
         advice = item.advice or "harmless: 'gezel-rules verify --repair' deletes it"
         print(f"{printable(str(item.path))}: {printable(item.what)}, {say_bytes(item.size)}; {advice}")
+    if not found and not gone:
+        print(f"{printable(str(store))}: nothing left behind; 'gezel-rules verify MODEL' hashes a model again")
     return 1 if found else 0
