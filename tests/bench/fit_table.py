@@ -21,7 +21,8 @@ def benching(config: pytest.Config) -> bool:
 class Row(NamedTuple):
     """One model on one host. ``share``: of the weights that can lie on GPUs, how much does; ``None`` without any.
     ``settings``: what was asked for to reach theirs, where that was tried and reached; ``fine``: where that
-    took a coarser cache, whether one slot with the engine's own reaches it as well."""
+    took a coarser cache, whether one slot with the engine's own reaches it as well;
+    ``over``: what --fit settles on takes more of a card than is free (it interpolates, and does not try the result)."""
 
     model: str
     host: str
@@ -33,6 +34,7 @@ class Row(NamedTuple):
     verdict: str
     settings: dict[str, Any]
     fine: bool | None
+    over: bool
 
 
 class Table:
@@ -69,6 +71,8 @@ def lines(rows: list[Row]) -> Iterator[str]:
     part, worse = (sum(row.verdict.startswith(word) for row in rows) for word in (PART, WORSE))
     reasons = len(rows) - good - part - worse
     yield f"{len(rows)} rows: {good} {GOOD}, {reasons} with a reason, {part} less by part of a layer, {worse} worse"
+    over = ", ".join(f"{row.model} on {row.host}" for row in rows if row.over)
+    yield f"--fit itself takes more of a card than is free: {over or 'nowhere'}"
     coarse = [row for row in rows if row.fine is not None]
     short = ", ".join(f"{row.model} on {row.host}" for row in coarse if not row.fine)
     yield f"{len(coarse)} of ours with a coarser cache; with the engine's own and one slot not on: {short or 'none'}"

@@ -79,10 +79,12 @@ def row_of(model: str, host: str, answer: Fit | None = None, uncounted: int = 0)
     made = plan(model, host)
     geo, machine = made.capacity.geometry, machine_of(made)._replace(uncounted=uncounted)
     fit = answer or computed(geo, machine)
-    theirs = on_gpu(estimated(fit, geo, machine), estimated(Fit(fit.ctx), geo, machine))
+    found = estimated(fit, geo, machine)
+    theirs = on_gpu(found, estimated(Fit(fit.ctx), geo, machine))
+    over = any(pool.total > free for pool, free in zip(found.pools, machine.free, strict=False))
     verdict, settings = judged(made, fit, theirs, machine)
     source, same = "asked" if answer else "computed", fine(made, fit, theirs, verdict, settings)
-    return Row(model, host, said(made), our_share(made), f"{fit.ctx:,}", theirs, source, verdict, settings, same)
+    return Row(model, host, said(made), our_share(made), f"{fit.ctx:,}", theirs, source, verdict, settings, same, over)
 
 
 def fine(made: Plan, fit: Fit, share: float | None, verdict: str, settings: dict[str, Any]) -> bool | None:
