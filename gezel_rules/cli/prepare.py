@@ -13,7 +13,7 @@ from gezel_rules.cli.run import Ground, Prepared
 from gezel_rules.engines.find import Engine, find_engine
 from gezel_rules.errors import BadInput, Refused
 from gezel_rules.facts.fact import UNKNOWN
-from gezel_rules.planner.launch import Plan, make_plan, plan_degraded, plan_without_drafter
+from gezel_rules.planner.launch import Plan, build_of, make_plan, plan_degraded, plan_without_drafter
 from gezel_rules.planner.show import explainer, plan_record, refusal
 from gezel_rules.runtime.launch import Guide, Order
 from gezel_rules.runtime.supervise import wanted_address
@@ -79,12 +79,11 @@ def _make_slot_directory(plan: Plan) -> None:
 def _order(plan: Plan, engine: Engine) -> Order:
     value, facts = plan.trace.value, plan.trace.facts
     draft = plan.subject.draft
-    build = facts["engine.version"].value
     return Order(
         engine=engine, argv=tuple(plan.argv), env={}, model=plan.subject.id,
         model_bytes=_size(plan.subject.model_path),
         pools=plan.pools,
-        build="" if build is UNKNOWN else build, drafter=draft.name if draft and value("drafter.loads") else "",
+        build=build_of(facts), drafter=draft.name if draft and value("drafter.loads") else "",
         record=plan_record(plan),
     )  # fmt: skip
 

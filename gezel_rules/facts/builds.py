@@ -84,8 +84,8 @@ def build_facts(
     fresh: bool = False,
     run: Runner | None = None,
 ) -> dict[str, Fact]:
-    """``engine.kind``, ``engine.version``, ``engine.build``, ``engine.flags``, ``engine.words`` (option → the words it
-    may be given, where they are listed); and with device ``rules`` also
+    """``engine.kind``, ``engine.identity``, ``engine.version``, ``engine.build``, ``engine.flags``, ``engine.words``
+    (option → the words it may be given, where they are listed); and with device ``rules`` also
     ``devices``, ``host.unified`` and ``engine.backend`` (``cpu_backend`` when there are no devices).
 
     Answers are kept under ``cache_dir`` (``None``: not at all); ``fresh`` asks for devices in any case. Raises
@@ -95,9 +95,15 @@ def build_facts(
     kept = engine.kept.read()
     build = read_build(engine, kept)
     facts = {"engine.kind": Fact(kind, "the engine chosen", "probe"), **_build_facts(build, kind)}
+    facts["engine.identity"] = Fact(_digest(engine.kept), "size and time of its files", "probe")
     if rules is not None:
         facts |= _device_facts(engine, kept, build, rules, cpu_backend, fresh)
     return facts
+
+
+def _digest(kept: Kept) -> str:
+    """A short name of the engine's files: two builds that call themselves alike differ in it."""
+    return f"{zlib.crc32(repr(kept.identity).encode()):08x}"
 
 
 def _build_facts(build: Build, kind: str) -> dict[str, Fact]:

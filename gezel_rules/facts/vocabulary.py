@@ -73,6 +73,7 @@ ENGINE = (
     _engine("engine.kind", "text", "which program: a llama-server, or the embedded engine"),
     _engine("engine.backend", "text", "what it computes on", "backends"),
     _engine("engine.version", "text", "its release"),
+    _engine("engine.identity", "text", "tells its files from those of a build that calls itself alike"),
     _engine("engine.flags", "list", "options its --help knows"),
     _engine("engine.spec_types", "list", "speculative types its --help lists"),
 )

@@ -146,6 +146,13 @@ def _decided(request: Request, subject: Subject, capacity: Capacity, facts: dict
     return Plan(request, subject, trace, flags(trace), capacity)
 
 
+def build_of(facts: Mapping[str, Fact]) -> str:
+    """The name under which failures of an engine build are remembered: its version, and the identity of its files
+    where it was asked itself. Empty when nobody knows either."""
+    known = (facts[name].value for name in ("engine.version", "engine.identity"))
+    return " ".join(str(word) for word in known if word is not UNKNOWN)
+
+
 def gather_facts(request: Request, subject: Subject, policies: PolicySet) -> dict[str, Fact]:
     """Every fact of the vocabulary for this request."""
     tables = policies.tables
@@ -153,9 +160,9 @@ def gather_facts(request: Request, subject: Subject, policies: PolicySet) -> dic
     lenders, lent_by = settings["settings.rpc"].value or (), policies.decisions["flag.rpc"].flag or ""
     machine = gather.Machine(request.host, request.engine, request.cache, request.environ, lenders, lent_by)
     facts = gather.machine_facts(machine, tables)
-    backend, build = facts["engine.backend"].value, facts["engine.version"].value
+    backend, build = facts["engine.backend"].value, build_of(facts)
     draft = subject.draft.name if subject.draft else ""
-    failed = bool(draft) and build is not UNKNOWN and request.broke(str(build), draft)
+    failed = bool(draft) and bool(build) and request.broke(build, draft)
     facts |= gather.header_facts(subject, tables) | settings | gather.entry_facts(subject, backend, tables)
     own = settings["settings.draft_model"].value
     facts |= gather.own_draft_facts(own, own and header_at(own, request.places), tables)

@@ -15,10 +15,11 @@ from shipped import HOSTS, MODELS, PAIRS, explained, plan
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 
+from gezel_rules.engine.explain import said_value
 from gezel_rules.engine.words import say
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.launch import plan_with
-from gezel_rules.planner.show import plan_json
+from gezel_rules.planner.show import explainer, plan_json
 from gezel_rules.policy.model import STAND_DOWNS
 
 TELLING = [
@@ -51,21 +52,16 @@ def test_there_is_enough_to_see() -> None:
 
 def compact(model: str, host: str) -> dict[str, Any]:
     """A plan in one line per flag passed and per decision that a rule made: value, rule, level, because."""
-    said = explained(model, host)
+    said, made = explained(model, host), plan(model, host)
+    explain = explainer(made)
     passed = {flag["decision"]: shlex.join(flag["tokens"]) for flag in said["flags"]}
     lines = {}
     for decision in said["decisions"]:
         name = decision["name"]
         if name in passed or (decision["rule"] and not name.startswith("flag.")):
-            value = passed.get(name) or _value(decision["value"])
+            value = passed.get(name) or said_value(explain, made.trace.judgements[name])
             lines[name] = f"{value} | {decision['rule']} | {decision['level']} | {decision['because']}"
     return {"refused": said["refused"], "warnings": said["warnings"], "notes": said["notes"], "decisions": lines}
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {say(part)}" for key, part in value.items())
-    return say(value)
 
 
 @pytest.mark.parametrize("host", HOSTS)
