@@ -113,6 +113,7 @@ ENTRY = (
     _entry("entry.draft", "text", "file name of its draft model"),
     _entry("entry.draft_backends", "list", "backends its draft model is limited to"),
     _entry("entry.draft_bytes", "integer", "resident bytes of the drafter, measured or of its file", "bytes"),
+    _entry("entry.draft_arch", "text", "architecture of its draft model, where its header is known"),
     _entry("entry.draft_has_mtp", "flag", "its draft file holds an MTP head", optional=False),
     _entry("entry.window", "integer", "window it is tuned for", "tokens"),
     _entry("entry.slots", "integer", "slots it is tuned for"),

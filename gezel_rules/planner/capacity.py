@@ -122,7 +122,7 @@ class Capacity:
     def beside(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> int:
         """What stands beside the model: what was given, and the context a drafter opens for this window."""
         launch = self._launch(kv, window, slots, spec)
-        return beside + self._drafter.bytes(launch, spec, on_gpu=mode != "cpu")
+        return beside + self._drafter.bytes(launch, spec, on_gpu=mode != "cpu", own_head=self.geometry.nextn > 0)
 
     def _fits(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> bool:
         return self.placed(kv, window, slots, spec, beside, mode).fits

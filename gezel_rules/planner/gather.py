@@ -180,6 +180,7 @@ def _companions(subject: Subject, place: str, tables: Mapping[str, Any]) -> Fact
         "entry.draft": Fact(draft.name if draft else None, place, "catalog"),
         "entry.draft_backends": Fact(limited, entry.draft.place if entry and entry.draft else place, "catalog"),
         "entry.draft_bytes": Fact(draft.resident_bytes if draft else None, draft.source if draft else place, "catalog"),
+        "entry.draft_arch": Fact(draft.header.arch if draft and draft.header else None, place, "catalog"),
         "entry.draft_has_mtp": Fact(has_head(draft.header if draft else None, tables), place, "catalog"),
         "entry.projector": Fact(projector.name if projector else None, place, "catalog"),
         "entry.projector_bytes": Fact(projector.resident_bytes if projector else None, place, "catalog"),

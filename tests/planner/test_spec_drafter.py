@@ -145,6 +145,21 @@ def test_another_build_that_calls_itself_alike_gets_its_chance(world: World) -> 
     assert world.plan("m", None, engine=engine, broke=broke).arg("--spec-type") == "draft-dflash"
 
 
+def test_a_drafter_of_another_kind_is_not_loaded(world: World) -> None:
+    """The engine aborts on it."""
+    world.entry("m", PLAIN, **drafter(header=shape(arch="eagle3")), **tuned(type="draft-dflash"))
+    launch = world.plan("m")
+    assert launch.rule("drafter.wanted") == "wrong-drafter"
+    said = "draft-dflash needs a drafter of architecture dflash; draft.gguf is eagle3"
+    assert launch.because("drafter.wanted") == said
+    assert launch.arg("--spec-type") == "none"
+    forced = world.plan("m", "card", "spec_type=draft-dflash")
+    assert forced["drafter.loads"]
+    assert "draft.gguf is of architecture eagle3" in forced.json["warnings"][0]
+    world.entry("plain", PLAIN, **drafter(header=PLAIN), **tuned(type="draft-simple"))
+    assert world.plan("plain").arg("--spec-type") == "draft-simple"
+
+
 # ---------------------------------------------------------------- types a build does not list
 
 UNLISTED = [

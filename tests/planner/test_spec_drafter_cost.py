@@ -115,6 +115,19 @@ def test_the_measured_figure_counts_only_for_the_file_that_was_measured(world: W
     assert world.plan("m")["drafter.resident"] == other.size
 
 
+def test_the_context_of_a_head_in_a_file_of_its_own(world: World) -> None:
+    """One layer's cache, in the window of the model; a head inside the model is in the model's own estimate."""
+    head = shape(arch="qwen3", mtp=1)
+    world.entry("m", PLAIN, **drafter(header=head))
+    short, long = (world.plan("m", "card", f"window={w}") for w in (8192, 16384))
+    assert short.arg("--spec-type") == "draft-mtp"
+    row = 2 * (64 * 2) * 2  # (K, V) x row of the two KV heads x bytes of f16, one layer
+    mask = 512 * 2  # tokens of a physical batch x bytes of f16
+    assert long.plan.beside - short.plan.beside == (row + mask) * 8192
+    world.entry("whole", head)
+    assert world.plan("whole").plan.beside == 0
+
+
 def test_the_drafters_own_context_is_in_the_memory_plan(world: World) -> None:
     """Its cache has the window and slots of the model, in the engine's own precision."""
     world.entry("m", PLAIN, **drafter(header=dflash(layers=3)), **DFLASH)
