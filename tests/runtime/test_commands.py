@@ -45,7 +45,8 @@ def drive(surroundings):
     begun = []
 
     def start(*args: str, **more):
-        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        options = {**pipes, "preexec_fn": _hang_up_counts, **more}
         child = subprocess.Popen([sys.executable, str(DRIVE), *args], env=surroundings, text=True, **options)
         begun.append(child)
         return child
@@ -54,6 +55,11 @@ def drive(surroundings):
     for child in begun:
         child.kill()
         child.communicate()
+
+
+def _hang_up_counts() -> None:
+    """Also where the tests themselves were started with nohup, which every child would inherit."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def command(name: str, surroundings: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
