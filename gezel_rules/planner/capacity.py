@@ -159,7 +159,14 @@ class Capacity:
             "needed_bytes": found.estimate.total_bytes + self.beside(kv, window, slots, spec, beside, mode),
             "usable_bytes": sum(pool.usable_bytes for pool in pools if pool.usable_bytes < ENDLESS),
             "shortfall_bytes": found.shortfall_bytes,
+            "ram_left_bytes": self._ram_left(found.estimate, self.beside(kv, window, slots, spec, beside, mode)),
         }
+
+    def _ram_left(self, found: Estimate, beside: int) -> int | None:
+        """What a launch leaves of the RAM it may take; ``None`` when nobody knows how much that is."""
+        if self.ram.usable is None:
+            return None
+        return max(0, self.ram.usable - taken(found, beside)[-1] - found.output_bytes + found.lazy_bytes)
 
     def placed(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> Placement:
         """Everything resident, everything on the CPU, or the first offload step of the policy that is enough."""
