@@ -9,7 +9,8 @@ import random
 from pathlib import Path
 
 import pytest
-from test_bad_input import ARCH, HOST, MODEL, gguf
+from test_bad_files import ARCH, gguf
+from test_bad_input import HOST, MODEL
 
 COMMANDS = ("plan", "explain", "run", "serve", "pull", "rm", "inspect", "memory", "log", "policy")
 
