@@ -187,7 +187,8 @@ def test_a_second_ctrl_c_does_not_leave_a_deaf_engine(drive, program, nothing_le
     for _ in range(3):
         child.send_signal(signal.SIGINT)
         time.sleep(0.1)
-    assert finish(child)[0] == 130
+    # The third may come when nothing of ours handles signals any more: a shell says 130 to both ends.
+    assert finish(child)[0] in (130, -signal.SIGINT)
     assert time.monotonic() - begun < load_supervision().stop_grace, "the second one is for haste"
     nothing_left()
 
