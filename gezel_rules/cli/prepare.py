@@ -46,7 +46,7 @@ def pull(plan: Plan, store: Path) -> None:
     from gezel_rules.catalog import find
     from gezel_rules.store.install import install
     from gezel_rules.store.plan import plan_install
-    from gezel_rules.store.progress import Bars, Notes
+    from gezel_rules.store.progress import progress_for
 
     entry = plan.subject.entry
     if entry is None:
@@ -55,7 +55,7 @@ def pull(plan: Plan, store: Path) -> None:
     backend = plan.trace.facts["engine.backend"].value
     vision = plan.trace.value("vision.loads")
     wanted = plan_install(entry, "" if backend is UNKNOWN else backend, vision, lambda _: applies)
-    progress = Bars() if sys.stderr.isatty() else Notes()
+    progress = progress_for()
     try:
         install(wanted, store, progress)
         for other in wanted.also:  # a drafter that is an entry of its own; it needs none itself

@@ -102,7 +102,7 @@ def backend_for(args: argparse.Namespace) -> str:
         if args.backend not in tables["backends"]:
             raise BadInput(f"--backend: unknown backend '{args.backend}'; there are: {', '.join(tables['backends'])}")
         return str(args.backend)
-    engine = request._engine(args)
+    engine = request.engine_of(args)
     if engine is None:
         return ""
     found = machine_facts(Machine(None, engine, places.cache_dir(), os.environ), tables)["engine.backend"].value

@@ -33,13 +33,15 @@ def add_conditions(parser: argparse.ArgumentParser) -> None:
 
 
 def policies_of(args: argparse.Namespace) -> Path:
-    """``--policies``, else ``GEZEL_POLICIES``, else the shipped ones."""
-    return args.policies or _from_environment("GEZEL_POLICIES") or places.policies_dir()
+    """The directory chosen (``--policies``, else ``GEZEL_POLICIES``: ``main`` knows both), else what was shipped."""
+    chosen: Path | None = args.policies
+    return chosen or places.policies_dir()
 
 
 def catalog_of(args: argparse.Namespace) -> Path:
-    """``--catalog``, else ``GEZEL_CATALOG``, else the shipped one."""
-    return args.catalog or _from_environment("GEZEL_CATALOG") or places.catalog_dir()
+    """The directory chosen (``--catalog``, else ``GEZEL_CATALOG``: ``main`` knows both), else what was shipped."""
+    chosen: Path | None = args.catalog
+    return chosen or places.catalog_dir()
 
 
 def store_of(args: argparse.Namespace) -> Path:
@@ -50,10 +52,6 @@ def store_of(args: argparse.Namespace) -> Path:
     return store
 
 
-def _from_environment(variable: str) -> Path | None:
-    return Path(os.environ[variable]) if os.environ.get(variable) else None
-
-
 def request_of(args: argparse.Namespace) -> Request:
     """The request of a command's arguments. Raises BadInput for a host that is not there or a named engine that is
     none; with no engine at all, what it would say stays unknown."""
@@ -62,7 +60,7 @@ def request_of(args: argparse.Namespace) -> Request:
         model=args.model, policies=policies_of(args), cache=places.cache_dir(), environ=os.environ,
         places=Places(catalog, store, lambda model: on_shelf(store, model), places.cache_dir()),
         sites=places.site_files(), assignments=tuple(args.set), host=_host(args, catalog),
-        engine=None if getattr(args, "host", None) else _engine(args), held=_held(), broke=_broke,
+        engine=None if getattr(args, "host", None) else engine_of(args), held=_held(), broke=_broke,
     )  # fmt: skip
 
 
@@ -84,7 +82,8 @@ def _host(args: argparse.Namespace, catalog: Path) -> Path | None:
     return named
 
 
-def _engine(args: argparse.Namespace) -> tuple[str, tuple[str, ...]] | None:
+def engine_of(args: argparse.Namespace) -> tuple[str, tuple[str, ...]] | None:
+    """Kind and command of the engine found; ``None`` when there is none. Raises BadInput when a named one is none."""
     from gezel_rules.engines.find import VARIABLE, find_engine
 
     try:

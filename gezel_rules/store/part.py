@@ -128,13 +128,6 @@ class Part:
                 os.close(fd)
         self.fd, self._log = -1, None
 
-    def discard(self) -> None:
-        """Close and delete both files."""
-        self.close()
-        for path in (self.path, self.log_path):
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
-
 
 def refusal(error: OSError, path: Path) -> BadInput:
     """A store that cannot be written, in one line."""
