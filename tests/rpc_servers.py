@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gezel_rules.engines.find import find_engine
+from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import BadInput
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
 
-from gezel_rules.engine.decide import Trace, decide
+from gezel_rules.decisions.decide import Trace, decide
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.lang.types import FLAG, INTEGER, TEXT, Function, Type
 from gezel_rules.policy.model import PolicySet

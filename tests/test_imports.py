@@ -26,10 +26,14 @@ def test_an_import_upwards_would_be_found(
     from importlinter.cli import lint_imports
 
     monkeypatch.chdir(ROOT)
-    upside_down = (ROOT / ".importlinter").read_text().replace("    engine\n    policy\n", "    policy\n    engine\n")
+    upside_down = (
+        (ROOT / ".importlinter")
+        .read_text()
+        .replace("    decisions | logs\n    policy\n", "    policy\n    decisions | logs\n")
+    )
     (tmp_path / ".importlinter").write_text(upside_down)
     assert lint_imports(config_filename=str(tmp_path / ".importlinter"), no_cache=True) == 1
-    assert "gezel_rules.engine is not allowed to import gezel_rules.policy" in capsys.readouterr().out
+    assert "gezel_rules.decisions is not allowed to import gezel_rules.policy" in capsys.readouterr().out
 
 
 def loaded_by(program: str, cwd: Path) -> set[str]:

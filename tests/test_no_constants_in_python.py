@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from gezel_rules.documents.source import load_yaml
 from gezel_rules.places import policies_dir
-from gezel_rules.source import load_yaml
 
 CODE = Path(__file__).parent.parent / "gezel_rules"
 MODULES = sorted(CODE.rglob("*.py"))
@@ -36,16 +36,16 @@ SOMEWHERE: Mapping[str, Mapping[str, str]] = {
         ("--cache-type-k", "--cache-type-v", "--parallel", "--kv-unified", "--swa-full", "--flash-attn", "--spec-type",
          "--spec-draft-n-max", "--n-gpu-layers", "--tensor-split", "--n-cpu-moe", "--cpu-moe", "--override-tensor",
          "--no-kv-offload"), OUR_OPTIONS),
-    "memory/offload.py": {"--tensor-split": OUR_OPTIONS, "--override-tensor": OUR_OPTIONS},
+    "engines/llama_cpp/memory/offload.py": {"--tensor-split": OUR_OPTIONS, "--override-tensor": OUR_OPTIONS},
     "cli/": {"--host": "our own option: a described host"},
     "facts/cgroups.py": {"cpu": "the name of a cgroup controller"},
     "facts/described_host.py": {"--ctx-size": "an example in an error"},
-    "facts/devices.py": {"(none)": "a source without devices, in words"},
-    "memory/placement.py": {"cpu": PLACEMENT},
-    "planner/capacity.py": {"cpu": PLACEMENT},
+    "engines/llama_cpp/devices.py": {"(none)": "a source without devices, in words"},
+    "engines/llama_cpp/memory/placement.py": {"cpu": PLACEMENT},
+    "engines/llama_cpp/capacity.py": {"cpu": PLACEMENT},
     "planner/nearest.py": {"cpu": PLACEMENT},
     "planner/needs.py": {"cpu": PLACEMENT},
-    "engines/embedded.py": {"Available devices:": AS_THE_ENGINE},
+    "engines/llama_cpp/embedded.py": {"Available devices:": AS_THE_ENGINE},
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.documents.source import Node, load_yaml
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.lang.types import Function, Type
 from gezel_rules.policy.check import check_drafts
@@ -16,7 +17,6 @@ from gezel_rules.policy.model import Decision
 from gezel_rules.policy.needs import Needs, absent, unlike
 from gezel_rules.policy.seal import in_order, log_policy_paths, policy_paths
 from gezel_rules.record import NamedTuple
-from gezel_rules.source import Node, load_yaml
 
 
 class Against(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gezel_rules.author.check import Library
+from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import BadInput
 from gezel_rules.policy.load import Draft
 from gezel_rules.policy.model import CANDIDATE, Decision, Rule
-from gezel_rules.source import Node, did_you_mean
 
 Entry = dict[str, Any]
 

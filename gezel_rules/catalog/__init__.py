@@ -1,11 +1,10 @@
 """The catalog: which models there are, where their files come from, what is known before a byte is downloaded.
 
-``find`` reads one entry by id, ``header_of`` gives the header that it describes; ``against_policy.check`` holds its
-names against the policies. An entry is untrusted: nothing in it can name a file outside the model's own directory.
+``find`` reads one entry by id; ``against_policy.check`` holds its names against the policies.
+An entry is untrusted: nothing in it can name a file outside the model's own directory.
 """
 
 from gezel_rules.catalog.find import entries, find, has, ids
-from gezel_rules.catalog.header import describe_header, draft_header_of, header_of
 from gezel_rules.catalog.read import load_entry
 from gezel_rules.catalog.records import Draft, Entry, Exclusion, ModelFile, Part, Resident, Source, Tuned
 
@@ -18,12 +17,9 @@ __all__ = [
     "Resident",
     "Source",
     "Tuned",
-    "describe_header",
-    "draft_header_of",
     "entries",
     "find",
     "has",
-    "header_of",
     "ids",
     "load_entry",
 ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
-from gezel_rules.catalog.header import read_header_block
 from gezel_rules.catalog.records import Entry
+from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import Problem
-from gezel_rules.source import Node, did_you_mean
 
 
 def check(
@@ -18,18 +17,20 @@ def check(
     samplings: Collection[str] | None = None,
     reasoning_formats: Collection[str] | None = None,
     models: Collection[str] | None = None,
+    read_header: Callable[[Node, list[Problem]], object] | None = None,
 ) -> list[Problem]:
     """What is wrong with a well-formed entry, in file order: unknown names, a broken ``header`` block.
 
     Every vocabulary comes from the policies (``models``: the ids of the catalog); one that is ``None`` is not checked.
+    ``read_header`` reads a ``header`` block as the entry's engine family does, adding problems.
     """
     problems: list[Problem] = []
     for node, what, known in _named(entry, backends, spec_types, samplings, reasoning_formats, models):
         if known is not None and node.value not in known:
             problems.append(node.problem(f"unknown {what} {node.value!a}{did_you_mean(str(node.value), known)}"))
     for block in (entry.header, entry.draft and entry.draft.header):
-        if block is not None:
-            read_header_block(block, problems)
+        if block is not None and read_header is not None:
+            read_header(block, problems)
     return sorted(problems, key=lambda problem: problem.span or ())
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from gezel_rules.catalog.names import digest_fault, file_name_fault
 from gezel_rules.catalog.records import ModelFile, Part, Source
 from gezel_rules.catalog.sources import for_shard, place, read_sources
+from gezel_rules.documents.shape import INTEGER, LIST, MAP, TEXT, fields, items
+from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import Problem
-from gezel_rules.shape import INTEGER, LIST, MAP, TEXT, fields, items
-from gezel_rules.source import Node, did_you_mean
 
 ROLES = ("model", "projector", "vision-encoder", "draft")
 

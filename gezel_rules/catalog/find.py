@@ -8,8 +8,8 @@ from pathlib import Path
 from gezel_rules.catalog.names import id_fault
 from gezel_rules.catalog.read import load_entry
 from gezel_rules.catalog.records import Entry
+from gezel_rules.documents.source import did_you_mean
 from gezel_rules.errors import BadInput, Problem
-from gezel_rules.source import did_you_mean
 
 
 def has(catalog_dir: Path, model: str) -> bool:

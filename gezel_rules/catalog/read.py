@@ -11,11 +11,11 @@ from gezel_rules.catalog.files import read_files
 from gezel_rules.catalog.records import Draft, Entry, Exclusion, ModelFile, Resident
 from gezel_rules.catalog.sources import place
 from gezel_rules.catalog.tuning import read_tuning
+from gezel_rules.documents.kept import load_kept
+from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
+from gezel_rules.documents.source import Node
 from gezel_rules.errors import BadInput, Problem
-from gezel_rules.kept_yaml import load_kept
 from gezel_rules.places import shown
-from gezel_rules.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
-from gezel_rules.source import Node
 
 _REQUIRED = {"id": TEXT, "name": TEXT, "family": TEXT, "summary": TEXT, "quant": TEXT, "files": LIST}
 _OPTIONAL = {"license": TEXT, "chat": FLAG, "draft": MAP, "excluded": LIST, "tuning": MAP, "header": MAP}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gezel_rules.documents.source import Node
 from gezel_rules.record import NamedTuple
-from gezel_rules.source import Node
 
 
 class Source(NamedTuple):

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from gezel_rules.catalog import names
 from gezel_rules.catalog.records import Source
+from gezel_rules.documents.shape import FLAG, LIST, TEXT, fields, items
+from gezel_rules.documents.source import Node
 from gezel_rules.errors import Problem
-from gezel_rules.shape import FLAG, LIST, TEXT, fields, items
-from gezel_rules.source import Node
 
 SHARD = "{shard}"
 """Stands for the shard's name in a source of a file that comes in shards."""

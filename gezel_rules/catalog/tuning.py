@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gezel_rules.catalog.records import Tuned
 from gezel_rules.catalog.sources import place
+from gezel_rules.documents.shape import INTEGER, MAP, NUMBER, TEXT, fields
+from gezel_rules.documents.source import Node
 from gezel_rules.errors import Problem
-from gezel_rules.shape import INTEGER, MAP, NUMBER, TEXT, fields
-from gezel_rules.source import Node
 
 _TOP = {
     "spec": MAP,

@@ -129,7 +129,7 @@ def _run(argv: list[str]) -> int:
         outer.print_help()
         return 2
     if known.command not in COMMANDS:
-        from gezel_rules.source import did_you_mean
+        from gezel_rules.documents.source import did_you_mean
 
         outer.error(f"no command '{known.command}'{did_you_mean(known.command, COMMANDS)}")
     if known.command in LASTING:

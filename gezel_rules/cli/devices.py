@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from gezel_rules import places
+from gezel_rules.engines.llama_cpp.foreign import Foreign
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.facts.foreign import Foreign
 from gezel_rules.facts.printable import printable
 from gezel_rules.record import NamedTuple
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
 
 def look(choice: str | None, environ: Mapping[str, str], policies: Path | None, cache: Path | None) -> Offer:
     """Ask the machine and its engine; devices are asked anew, whatever was kept."""
-    from gezel_rules.engines.find import VARIABLE, find_engine
+    from gezel_rules.engines.llama_cpp.find import VARIABLE, find_engine
     from gezel_rules.errors import BadInput
     from gezel_rules.facts.host import host_facts
     from gezel_rules.planner.launch import read_policies
@@ -71,9 +71,9 @@ def look(choice: str | None, environ: Mapping[str, str], policies: Path | None, 
 def _asked(
     kind: str, command: tuple[str, ...], environ: Mapping[str, str], tables: Mapping[str, Any], cache: Path | None
 ) -> tuple[Facts, list[Foreign]]:
-    from gezel_rules.facts.builds import build_facts, engine_at, read_build
-    from gezel_rules.facts.devices import device_rules
-    from gezel_rules.facts.foreign import foreign_settings
+    from gezel_rules.engines.llama_cpp.builds import build_facts, engine_at, read_build
+    from gezel_rules.engines.llama_cpp.devices import device_rules
+    from gezel_rules.engines.llama_cpp.foreign import foreign_settings
 
     rules = device_rules(tables["device_prefixes"], tables["software_renderers"], tables["integrated_gpus"])
     cpu = next(name for name, row in tables["backends"].items() if not row["gpu"])

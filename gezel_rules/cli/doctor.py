@@ -103,7 +103,7 @@ def _failures(state: Path, offer: Offer) -> Iterator[Finding]:
 
 
 def _store(store: Path, mend: bool) -> Iterator[Finding]:
-    from gezel_rules.engine.words import say_bytes
+    from gezel_rules.decisions.words import say_bytes
     from gezel_rules.store.leftovers import leftovers, repair
 
     for item in repair(store) if mend else ():

@@ -8,14 +8,14 @@ import shlex
 from collections.abc import Iterator
 
 from gezel_rules.cli import request
-from gezel_rules.engine.decide import Judgement
-from gezel_rules.engine.explain import block, passed_on, why_not_value
-from gezel_rules.engine.trace import Explainer
+from gezel_rules.decisions.decide import Judgement
+from gezel_rules.decisions.explain import block, passed_on, why_not_value
+from gezel_rules.decisions.trace import Explainer
+from gezel_rules.documents.source import did_you_mean
 from gezel_rules.errors import BadInput
 from gezel_rules.planner.launch import Plan, make_plan
 from gezel_rules.planner.show import explainer
 from gezel_rules.planner.summary import stood_down
-from gezel_rules.source import did_you_mean
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

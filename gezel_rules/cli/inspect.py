@@ -9,8 +9,8 @@ from itertools import groupby
 from math import isfinite
 from typing import Any
 
-from gezel_rules.facts.gguf import Array, Header, read_header
-from gezel_rules.facts.model import model_facts
+from gezel_rules.engines.llama_cpp.model_facts import model_facts
+from gezel_rules.gguf import Array, Header, read_header
 
 _LONGEST_SHOWN = 72  # characters of an untrusted text, in the table
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from gezel_rules.errors import BadInput
 
 if TYPE_CHECKING:
-    from gezel_rules.runtime.watch import Verdict, Watch
-    from gezel_rules.runtime.watch_policy import LogPolicy
+    from gezel_rules.logs.model import LogPolicy
+    from gezel_rules.logs.watch import Verdict, Watch
 
 _CHUNK = 64 << 10
 
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the verdict; returns the exit status. Raises BadInput."""
+    from gezel_rules.logs.watch import Watch, load_log_policy
     from gezel_rules.places import policies_dir
-    from gezel_rules.runtime.watch import Watch, load_log_policy
 
     policy = load_log_policy(args.policies or policies_dir())
     watch = Watch(policy, _backend(args.backend, policy), args.engine_version)
@@ -52,7 +52,7 @@ def unhealthy(verdict: Verdict, gpu_build: bool) -> bool:
 def _backend(name: str | None, policy: LogPolicy) -> str | None:
     if name is None or name in policy.backends:
         return name
-    from gezel_rules.source import did_you_mean
+    from gezel_rules.documents.source import did_you_mean
 
     raise BadInput(f"--backend: unknown backend '{name}'{did_you_mean(name, policy.backends)}")
 

@@ -13,8 +13,8 @@ from gezel_rules.cache import keep
 from gezel_rules.errors import BadInput
 
 if TYPE_CHECKING:
-    from gezel_rules.memory.estimate import Estimate, PoolUse
-    from gezel_rules.memory.launch import Launch, Tables
+    from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, PoolUse
+    from gezel_rules.engines.llama_cpp.memory.launch import Launch, Tables
 
 GIB = 1 << 30
 BAR = 40  # columns
@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
     """Print the memory of the launch the arguments describe; 0. Raises BadInput."""
-    from gezel_rules.facts.gguf import read_header
-    from gezel_rules.memory.estimate import estimate
+    from gezel_rules.engines.llama_cpp.memory.estimate import estimate
+    from gezel_rules.gguf import read_header
 
     out = out or sys.stdout
     launch = launch_of(args)
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
 
 def launch_of(args: argparse.Namespace) -> Launch:
     """The flags as the arithmetic takes them."""
-    from gezel_rules.memory.launch import Launch
+    from gezel_rules.engines.llama_cpp.memory.launch import Launch
 
     return Launch(
         ctx=args.ctx,
@@ -112,7 +112,7 @@ def tables(directory: Path) -> Tables:
 
 
 def _read_tables(path: Path) -> Tables:
-    from gezel_rules.source import load_yaml
+    from gezel_rules.documents.source import load_yaml
 
     plain = load_yaml(path, places.shown(path)).plain()
     rows: Any = plain.get("tables") if isinstance(plain, dict) else None

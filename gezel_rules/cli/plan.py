@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator
 
 from gezel_rules.cli.request import add_arguments, request_of
-from gezel_rules.engine.words import say, say_bytes
+from gezel_rules.decisions.words import say, say_bytes
 from gezel_rules.planner.launch import Plan, make_plan
 from gezel_rules.planner.show import explainer, ladder, plan_json, refusal
 from gezel_rules.planner.summary import notes, warnings

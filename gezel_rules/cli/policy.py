@@ -17,9 +17,9 @@ from typing import Any
 from gezel_rules import places
 from gezel_rules.author.check import Against, Report, check_directory, read_library
 from gezel_rules.cli.request import policies_of
+from gezel_rules.engines.llama_cpp.functions import SIGNATURES
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.vocabulary import WORDS, Word, fact_types
-from gezel_rules.planner.functions import SIGNATURES
 from gezel_rules.planner.needs import NEEDS
 
 
@@ -66,7 +66,7 @@ def _directory(path: Path) -> Path:
 
 
 def _read_logs(directory: Path) -> object:
-    from gezel_rules.runtime.watch_load import load_log_policy
+    from gezel_rules.logs.load import load_log_policy
 
     return load_log_policy(directory)
 

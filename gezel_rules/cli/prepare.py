@@ -10,7 +10,7 @@ from typing import Any
 
 from gezel_rules.cli import request
 from gezel_rules.cli.run import Ground, Prepared
-from gezel_rules.engines.find import Engine, find_engine
+from gezel_rules.engines.llama_cpp.find import Engine, find_engine
 from gezel_rules.errors import BadInput, Refused
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.planner.launch import Plan, build_of, make_plan, plan_degraded, plan_without_drafter
@@ -115,7 +115,7 @@ _STEPS = {"drop-drafter": plan_without_drafter, "degrade": plan_degraded}
 
 def _judge(plan: Plan, args: argparse.Namespace) -> Any:
     def judge(lines: Any, exit_status: int | None) -> Any:
-        from gezel_rules.runtime.watch import classify, load_log_policy
+        from gezel_rules.logs.watch import classify, load_log_policy
 
         facts: Mapping[str, Any] = {name: plan.trace.facts[f"engine.{name}"].value for name in ("backend", "version")}
         known = {name: None if value is UNKNOWN else value for name, value in facts.items()}

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 def plans_of(args: argparse.Namespace, web: Web) -> Iterator[InstallPlan]:
     """The plan of MODEL, then of the models it needs beside it. Raises BadInput, TransferFailed."""
     from gezel_rules.catalog import find, has
-    from gezel_rules.references import parse_reference
+    from gezel_rules.catalog.references import parse_reference
     from gezel_rules.store.plan import at_revision, plan_install
     from gezel_rules.store.reference_plan import plan_reference
 
@@ -112,8 +112,8 @@ def backend_for(args: argparse.Namespace) -> str:
 def drafter_rule(entry: Entry, policies: Path) -> DrafterApplies:
     """Policy's ``drafter.applies`` for an entry, with the winning rule's words."""
     from gezel_rules import places
-    from gezel_rules.engine.decide import decide
-    from gezel_rules.engine.trace import Explainer
+    from gezel_rules.decisions.decide import decide
+    from gezel_rules.decisions.trace import Explainer
     from gezel_rules.facts.fact import UNKNOWN, Fact
     from gezel_rules.planner.launch import read_policies
 

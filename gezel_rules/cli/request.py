@@ -84,7 +84,7 @@ def _host(args: argparse.Namespace, catalog: Path) -> Path | None:
 
 def engine_of(args: argparse.Namespace) -> tuple[str, tuple[str, ...]] | None:
     """Kind and command of the engine found; ``None`` when there is none. Raises BadInput when a named one is none."""
-    from gezel_rules.engines.find import VARIABLE, find_engine
+    from gezel_rules.engines.llama_cpp.find import VARIABLE, find_engine
 
     try:
         engine = find_engine(args.engine, os.environ)

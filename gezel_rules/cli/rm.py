@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
 def installed_id(args: argparse.Namespace) -> str:
     """The id MODEL goes by in the store: as it is, or as a reference reads (``user/repo`` for ``hf://user/repo:…``)."""
     from gezel_rules.catalog.names import id_fault
-    from gezel_rules.references import parse_reference
+    from gezel_rules.catalog.references import parse_reference
     from gezel_rules.store.reference_plan import reference_id
 
     model = str(args.model)

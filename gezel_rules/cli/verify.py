@@ -64,7 +64,7 @@ def _hashed(args: argparse.Namespace, model_id: str) -> list[Verdict]:
 
 def _look_over(args: argparse.Namespace) -> int:
     """Names and stats only: no contents are read."""
-    from gezel_rules.engine.words import say_bytes
+    from gezel_rules.decisions.words import say_bytes
     from gezel_rules.store.leftovers import leftovers, repair
 
     store = request.store_of(args)

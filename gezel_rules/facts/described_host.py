@@ -10,12 +10,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.documents.kept import load_kept
+from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
+from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.kept_yaml import load_kept
 from gezel_rules.places import shown
-from gezel_rules.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
-from gezel_rules.source import Node, did_you_mean
 
 LEVEL = "probe"  # a description stands where the probe would: it beats and is beaten by the same levels
 SYSTEMS = ("linux", "macos", "windows")

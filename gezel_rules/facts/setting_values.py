@@ -6,10 +6,10 @@ import math
 import re
 from typing import Any
 
+from gezel_rules.documents.source import did_you_mean
 from gezel_rules.facts.printable import printable
 from gezel_rules.facts.secrets import is_secret
 from gezel_rules.record import NamedTuple
-from gezel_rules.source import did_you_mean
 
 LARGEST = (1 << 63) - 1
 

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.documents.shape import MAP, fields
+from gezel_rules.documents.source import Node, did_you_mean, load_yaml
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.fact import Fact
 from gezel_rules.facts.printable import printable
 from gezel_rules.facts.setting_values import SettingSpec, WrongValueError, value_of
 from gezel_rules.record import NamedTuple
-from gezel_rules.shape import MAP, fields
-from gezel_rules.source import Node, did_you_mean, load_yaml
 
 __all__ = ["SettingSpec", "settings"]
 

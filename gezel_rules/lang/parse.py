@@ -6,8 +6,8 @@ import ast
 import warnings
 from collections.abc import Callable, Collection, Iterator
 
+from gezel_rules.documents.source import did_you_mean
 from gezel_rules.lang.rebuild import LINE_ENDS, WORDS
-from gezel_rules.source import did_you_mean
 
 MAX_LENGTH = 2000  # characters; a rule longer than this is not read aloud by anybody
 MAX_DEPTH = 40  # of nesting; what walks the tree afterwards may recurse without care

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gezel_rules.engine.decide import Trace
+from gezel_rules.decisions.decide import Trace
 from gezel_rules.errors import BadInput, Problem, Span
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.policy.model import WHATEVER

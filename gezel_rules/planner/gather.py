@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.engines.llama_cpp.model_facts import MODEL_FACT_KEYS, model_facts
+from gezel_rules.engines.pools import SHARES_RAM, gpus
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.facts.gguf.records import Header
-from gezel_rules.facts.model import MODEL_FACT_KEYS, model_facts
 from gezel_rules.facts.vocabulary import ENGINE, HOST, MODEL, SETTINGS, Word
+from gezel_rules.gguf.records import Header
 from gezel_rules.planner.subject import Subject
 from gezel_rules.record import NamedTuple
 
 Facts = dict[str, Fact]
-SHARES_RAM = ("unified", "integrated")
-"""Kinds of devices whose memory is the machine's RAM."""
 
 
 class Machine(NamedTuple):
@@ -81,12 +80,12 @@ def _probed(machine: Machine, tables: Mapping[str, Any]) -> Facts:
     facts = host_facts()
     if machine.engine is None:
         return facts
-    from gezel_rules.facts.builds import build_facts
-    from gezel_rules.facts.devices import device_rules
+    from gezel_rules.engines.llama_cpp.builds import build_facts
+    from gezel_rules.engines.llama_cpp.devices import device_rules
 
     kind, command = machine.engine
     if machine.lenders:
-        from gezel_rules.facts.lenders import require_lenders
+        from gezel_rules.engines.llama_cpp.rpc_servers import require_lenders
 
         require_lenders(machine.lenders)
         command = (*command, machine.lent_by, ",".join(machine.lenders))
@@ -97,13 +96,6 @@ def _probed(machine: Machine, tables: Mapping[str, Any]) -> Facts:
 
 def _unknown(word: Word) -> Fact:
     return Fact(UNKNOWN, word.source, "probe", settle=word.settle)
-
-
-def gpus(devices: Any) -> list[dict[str, Any]]:
-    """The devices that count as GPUs of this machine. One that shares the RAM takes no part beside a card of its own
-    memory: the engine leaves it out then (llama.cpp 0.6.0-dev)."""
-    cards = [d for d in devices or () if d["kind"] in ("discrete", "rpc")]
-    return cards or [d for d in devices or () if d["kind"] in SHARES_RAM]
 
 
 def _gpu_facts(devices: Fact | None) -> Facts:

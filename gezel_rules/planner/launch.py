@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gezel_rules.engine.decide import Trace, decide
+from gezel_rules.decisions.decide import Trace, decide
+from gezel_rules.engines.llama_cpp.capacity import Capacity, taken
+from gezel_rules.engines.llama_cpp.functions import SIGNATURES
+from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.facts.gguf.records import Header
 from gezel_rules.facts.vocabulary import fact_types
-from gezel_rules.memory.estimate import Estimate
+from gezel_rules.gguf.records import Header
 from gezel_rules.planner import gather
 from gezel_rules.planner.argv import Flag, flags
-from gezel_rules.planner.capacity import Capacity, taken
-from gezel_rules.planner.functions import SIGNATURES
 from gezel_rules.planner.subject import Places, Subject, find_subject, header_at
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.policy.seal import load_policies

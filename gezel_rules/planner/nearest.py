@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gezel_rules.engine.words import say, say_bytes
+from gezel_rules.decisions.words import say, say_bytes
+from gezel_rules.engines.llama_cpp.capacity import Capacity
 from gezel_rules.errors import BadInput
-from gezel_rules.planner.capacity import Capacity
 from gezel_rules.planner.launch import Plan, make_plan, plan_with
 from gezel_rules.record import NamedTuple
 
@@ -65,7 +65,7 @@ def _other_entry(plan: Plan) -> Nearest | None:
 
 def _sized(plan: Plan) -> Iterator[tuple[int, Any]]:
     from gezel_rules.catalog.find import find, ids
-    from gezel_rules.catalog.header import header_of
+    from gezel_rules.engines.llama_cpp.described_header import header_of
 
     catalog = plan.request.places.catalog
     for model in ids(catalog):
@@ -80,7 +80,7 @@ def _sized(plan: Plan) -> Iterator[tuple[int, Any]]:
 
 def _fits(plan: Plan, other: Any) -> bool:
     """Whether it might by its size, and does when planned."""
-    from gezel_rules.catalog.header import header_of
+    from gezel_rules.engines.llama_cpp.described_header import header_of
 
     floor = int(plan.trace.policies.tables["windows"]["floor"]["tokens"])
     header = header_of(other)

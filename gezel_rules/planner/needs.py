@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gezel_rules.documents.shape import FLAG, INTEGER, LIST, NUMBER, TEXT
 from gezel_rules.facts.vocabulary import WORDS
 from gezel_rules.policy.needs import Needs, TableNeed
-from gezel_rules.shape import FLAG, INTEGER, LIST, NUMBER, TEXT
 
 DECISIONS = (
     "backend.gpu", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget", "flag.rpc", "kv.type",

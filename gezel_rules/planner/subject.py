@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.errors import BadInput
-from gezel_rules.facts.gguf.records import Header
+from gezel_rules.gguf.records import Header
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def find_subject(model: str, places: Places) -> Subject:
     Raises BadInput for an unknown model, an unreadable file, or a hub model that is not installed yet.
     """
     from gezel_rules.catalog.find import find, has
-    from gezel_rules.references import parse_reference
+    from gezel_rules.catalog.references import parse_reference
 
     reference = parse_reference(model, lambda model_id: has(places.catalog, model_id))
     if reference.kind == "file":
@@ -78,7 +78,7 @@ def find_subject(model: str, places: Places) -> Subject:
 
 
 def _header(path: str, places: Places) -> Header:
-    from gezel_rules.facts.gguf import read_header
+    from gezel_rules.gguf import read_header
 
     return read_header(path, cache_dir=places.cache / "headers" if places.cache else None)
 
@@ -115,7 +115,7 @@ def _installed_companion(found: Any, role: str, places: Places) -> Companion | N
 
 
 def _entry(entry: Entry, places: Places) -> Subject:
-    from gezel_rules.catalog.header import header_of
+    from gezel_rules.engines.llama_cpp.described_header import header_of
 
     found = places.on_shelf(entry.id)
     if found is not None and found.by_role("model"):
@@ -140,7 +140,7 @@ def _draft(entry: Entry, found: Any, places: Places) -> Companion | None:
     draft = entry.draft
     if draft is None:
         return None
-    from gezel_rules.catalog.header import draft_header_of
+    from gezel_rules.engines.llama_cpp.described_header import draft_header_of
 
     header = draft_header_of(entry)
     here = found.by_role("draft") if found else ()

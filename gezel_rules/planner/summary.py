@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from gezel_rules.engine.trace import Explainer
+from gezel_rules.decisions.trace import Explainer
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.planner.launch import Plan
 from gezel_rules.policy.model import STAND_DOWNS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping
 
+from gezel_rules.documents.source import Node
 from gezel_rules.errors import Problem
 from gezel_rules.lang.check import Checked, Scope, check, not_a_flag, set_when
 from gezel_rules.lang.parse import ExpressionError, below, dotted, parse, prefixes, reads
@@ -12,7 +13,6 @@ from gezel_rules.lang.types import ANY, TEXT, Function, Type, join, table_type, 
 from gezel_rules.policy.load import PLACEHOLDER, Draft, Drafts, Place
 from gezel_rules.policy.model import CANDIDATE, Decision, Part, Rule
 from gezel_rules.policy.reach import unreachable
-from gezel_rules.source import Node
 
 _FAILED = Type("any", optional=True)
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, NUMBER, TEXT, fields, items
+from gezel_rules.documents.source import Node, did_you_mean, load_yaml
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.policy.model import CANDIDATE, HIT_POLICIES, STAND_DOWNS, WHATEVER, Decision, Part, PolicyFile, Rule
 from gezel_rules.record import NamedTuple
-from gezel_rules.shape import FLAG, INTEGER, LIST, MAP, NUMBER, TEXT, fields, items
-from gezel_rules.source import Node, did_you_mean, load_yaml
 
 SECTIONS = {"tables": MAP, "decisions": MAP, "note": TEXT}
 SCALAR = f"{TEXT}|{INTEGER}|{NUMBER}|{FLAG}|nothing"

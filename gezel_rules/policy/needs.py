@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gezel_rules.documents.shape import LIST, MAP, fits, kind_of
+from gezel_rules.documents.source import Node
 from gezel_rules.errors import Problem
 from gezel_rules.policy.load import Drafts
 from gezel_rules.record import NamedTuple
-from gezel_rules.shape import LIST, MAP, fits, kind_of
-from gezel_rules.source import Node
 
 
 class TableNeed(NamedTuple):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from gezel_rules.engines.find import Engine
+from gezel_rules.engines.llama_cpp.find import Engine
 from gezel_rules.errors import EngineFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import journal, leases, process, recover, registry, supervise

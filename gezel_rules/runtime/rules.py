@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gezel_rules import places
+from gezel_rules.documents.source import load_yaml
 from gezel_rules.errors import BadInput
 from gezel_rules.record import NamedTuple
-from gezel_rules.source import load_yaml
 
 FILE = "runtime/supervision.yaml"
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gezel_rules.engines.find import Engine
+from gezel_rules.engines.llama_cpp.find import Engine
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import process, tether

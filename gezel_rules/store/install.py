@@ -123,7 +123,7 @@ def _check_space(missing: Sequence[Known], bench: Bench) -> None:
     need = sum(room(item, bench) for item in missing)
     free = shutil.disk_usage(bench.store).free
     if need and need + SPARE_BYTES > free:
-        from gezel_rules.engine.words import say_bytes
+        from gezel_rules.decisions.words import say_bytes
 
         short = say_bytes(need + SPARE_BYTES - free)
         raise Refused(

@@ -10,9 +10,9 @@ from pathlib import Path
 from gezel_rules.catalog import load_entry
 from gezel_rules.catalog.records import Entry
 from gezel_rules.catalog.records import Part as CatalogPart
+from gezel_rules.documents.source import Node
 from gezel_rules.errors import BadInput, TransferFailed
 from gezel_rules.record import NamedTuple
-from gezel_rules.source import Node
 from gezel_rules.store import hub
 from gezel_rules.store.durable import replace_durably
 from gezel_rules.store.plan import source_of

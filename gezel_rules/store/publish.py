@@ -106,8 +106,8 @@ def _stat_again(file: InstalledFile) -> InstalledFile:
 def header_facts(files: Sequence[InstalledFile]) -> dict[str, object]:
     """What the model's GGUF header says; keys it does not settle are missing. A verified file that is no GGUF has
     none. Raises TransferFailed for an unverified one: that is somebody's error page, not a model."""
-    from gezel_rules.facts.gguf import read_header
-    from gezel_rules.facts.model import model_facts
+    from gezel_rules.engines.llama_cpp.model_facts import model_facts
+    from gezel_rules.gguf import read_header
 
     model = next((file for file in files if file.role == "model"), files[0])
     try:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
+from gezel_rules.catalog.references import Reference, file_name
 from gezel_rules.errors import BadInput
-from gezel_rules.facts.gguf import read_header
+from gezel_rules.gguf import read_header
 from gezel_rules.record import NamedTuple
-from gezel_rules.references import Reference, file_name
 from gezel_rules.store import hub
 from gezel_rules.store.hub import HubFile
 from gezel_rules.store.names import directory_for

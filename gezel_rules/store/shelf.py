@@ -65,7 +65,7 @@ def find_installed(store: Path, model_id: str, warn: Callable[[str], None] = _wa
 def _required(store: Path, model_id: str) -> Installed:
     model = find_installed(store, model_id)
     if model is None:
-        from gezel_rules.source import did_you_mean
+        from gezel_rules.documents.source import did_you_mean
 
         known = [other.model_id for other in installed(store, lambda _: None)]
         raise BadInput(f"'{model_id}' is not installed{did_you_mean(model_id, known)}")

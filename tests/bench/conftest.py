@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gezel_rules.engines.find import find_engine
+from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import BadInput
 
 STARTED = (sys.executable, "-c", "import sys; from gezel_rules.cli import main; sys.exit(main())")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from gezel_rules.memory.estimate import Estimate, estimate_geometry
-from gezel_rules.memory.geometry import Geometry
-from gezel_rules.memory.launch import Launch
+from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
+from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.record import NamedTuple
 
 MIB = 1 << 20

@@ -12,7 +12,7 @@ import json
 import pytest
 from simpleeval import EvalWithCompoundTypes
 
-from gezel_rules.engine.decide import decide
+from gezel_rules.decisions.decide import decide
 from gezel_rules.facts.fact import Fact
 from gezel_rules.lang.types import FLAG, INTEGER, TEXT
 from gezel_rules.policy.seal import load_policies

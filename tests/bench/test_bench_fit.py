@@ -17,7 +17,7 @@ from engine_asked import asked, repacked
 from engine_fit import MARGIN, MIB, MOE, Fit, Machine, computed, estimated
 from fit_table import GOOD, PART, WORSE, Row, Table, benching
 
-from gezel_rules.memory.estimate import Estimate, estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, estimate_geometry
 from gezel_rules.planner.gather import gpus
 from gezel_rules.planner.launch import PLACED_BY, Plan, plan_with
 from gezel_rules.planner.show import explainer, refusal

@@ -12,9 +12,9 @@ import sys
 
 import pytest
 
-from gezel_rules.facts.gguf import read_header
+from gezel_rules.gguf import read_header
 
-OURS = "from gezel_rules.facts.gguf import read_header; read_header(__import__('sys').argv[1])"
+OURS = "from gezel_rules.gguf import read_header; read_header(__import__('sys').argv[1])"
 WANTED = {"read_header": 0.003}
 THEIRS = "from gguf import GGUFReader; GGUFReader(__import__('sys').argv[1])"
 

@@ -10,8 +10,8 @@ import random
 
 import pytest
 
+from gezel_rules.logs.watch import BLOCK, Watch, load_log_policy
 from gezel_rules.places import policies_dir
-from gezel_rules.runtime.watch import BLOCK, Watch, load_log_policy
 
 LINES = 60_000
 PLAIN = (

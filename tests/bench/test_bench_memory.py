@@ -12,13 +12,13 @@ import sys
 
 import pytest
 
-from gezel_rules.facts.gguf import read_header
-from gezel_rules.memory.estimate import estimate_geometry
-from gezel_rules.memory.geometry import geometry
-from gezel_rules.memory.launch import Launch
-from gezel_rules.memory.placement import Pool, place
+from gezel_rules.documents.source import load_yaml
+from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.geometry import geometry
+from gezel_rules.engines.llama_cpp.memory.launch import Launch
+from gezel_rules.engines.llama_cpp.memory.placement import Pool, place
+from gezel_rules.gguf import read_header
 from gezel_rules.places import policies_dir
-from gezel_rules.source import load_yaml
 
 ENGINE = "llama-fit-params, process"
 

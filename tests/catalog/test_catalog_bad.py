@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from gezel_rules.catalog import header_of, load_entry
+from gezel_rules.catalog import load_entry
 from gezel_rules.catalog.against_policy import check
+from gezel_rules.documents.source import load_yaml
+from gezel_rules.engines.llama_cpp.described_header import header_of, read_header_block
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.described_host import load_host
 from gezel_rules.places import schemas_dir
-from gezel_rules.source import load_yaml
 
 BAD = Path(__file__).parent.parent / "data" / "bad-catalog"
 CASES = sorted(path.relative_to(BAD).as_posix() for path in BAD.glob("*/*.yaml"))
@@ -53,6 +54,7 @@ def said(path: Path) -> tuple[Problem, ...]:
             samplings={"greedy"},
             reasoning_formats={"deepseek"},
             models={"llama-3.2-1b"},
+            read_header=read_header_block,
         )
     )
 

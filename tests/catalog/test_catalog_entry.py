@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gezel_rules.catalog import Source, header_of, load_entry
+from gezel_rules.catalog import Source, load_entry
+from gezel_rules.engines.llama_cpp.described_header import header_of
 from gezel_rules.errors import BadInput
 from gezel_rules.places import catalog_dir
 

@@ -8,9 +8,10 @@ import pytest
 
 from gezel_rules.catalog import find, ids
 from gezel_rules.catalog.against_policy import check
+from gezel_rules.documents.source import load_yaml
+from gezel_rules.engines.llama_cpp.described_header import read_header_block
 from gezel_rules.facts.described_host import load_host
 from gezel_rules.places import catalog_dir, policies_dir
-from gezel_rules.source import load_yaml
 
 
 def tables() -> dict[str, set[str]]:
@@ -32,6 +33,7 @@ def test_policies_know_every_name_in_an_entry(model: str) -> None:
         samplings=TABLES["draft_sampling_modes"],
         reasoning_formats=TABLES["reasoning_formats"],
         models=ids(catalog_dir()),
+        read_header=read_header_block,
     )
     assert problems == []
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from gezel_rules.catalog import Entry, draft_header_of, entries, find, header_of, ids
-from gezel_rules.facts.gguf import Array, Header, read_header
-from gezel_rules.facts.model import model_facts
+from gezel_rules.catalog import Entry, entries, find, ids
+from gezel_rules.documents.source import load_yaml
+from gezel_rules.engines.llama_cpp.described_header import draft_header_of, header_of
+from gezel_rules.engines.llama_cpp.model_facts import model_facts
+from gezel_rules.gguf import Array, Header, read_header
 from gezel_rules.places import catalog_dir, schemas_dir
-from gezel_rules.source import load_yaml
 
 HEADERS = Path(__file__).parent.parent / "data" / "headers"
 SHAPES = {

@@ -83,7 +83,7 @@ def test_no_engine_still_shows_the_machine_and_says_what_to_install(engine, monk
     def nothing(*_):
         raise BadInput("no engine found: install one")
 
-    monkeypatch.setattr("gezel_rules.engines.find.find_engine", nothing)
+    monkeypatch.setattr("gezel_rules.engines.llama_cpp.find.find_engine", nothing)
     status, text = shown()
     assert status == 1
     assert text.startswith("engine   none: no engine found: install one\n\nhost ")

@@ -14,9 +14,9 @@ from gezel_rules.author.check import read_library
 from gezel_rules.author.page import page
 from gezel_rules.author.show import Index
 from gezel_rules.cli import main, policy
+from gezel_rules.engines.llama_cpp.functions import SIGNATURES
 from gezel_rules.facts.vocabulary import WORDS, fact_types
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.functions import SIGNATURES
 
 POLICY = """policy: kv/kv
 version: 1.2.0

@@ -9,8 +9,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from gezel_rules.catalog.header import _names
-from gezel_rules.facts.gguf.quants import QUANTS
+from gezel_rules.engines.llama_cpp.described_header import _names
+from gezel_rules.gguf.quants import QUANTS
 
 LONG_AGO = 1_000_000_000  # a modification time at which a file counts as at rest
 

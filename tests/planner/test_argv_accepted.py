@@ -14,9 +14,9 @@ import pytest
 from shipped import PAIRS, plan
 from worlds import DIGEST, HELP, Installed, Shelved
 
-from gezel_rules.engines.find import find_engine
+from gezel_rules.engines.llama_cpp.engine_output import parse_help
+from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import BadInput
-from gezel_rules.facts.engine_output import parse_help
 from gezel_rules.places import catalog_dir, policies_dir
 from gezel_rules.planner.launch import Plan, Request, make_plan
 from gezel_rules.planner.show import explainer

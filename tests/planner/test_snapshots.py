@@ -15,8 +15,8 @@ from shipped import HOSTS, MODELS, PAIRS, explained, plan
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 
-from gezel_rules.engine.explain import said_value
-from gezel_rules.engine.words import say
+from gezel_rules.decisions.explain import said_value
+from gezel_rules.decisions.words import say
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.launch import plan_with
 from gezel_rules.planner.show import explainer, plan_json

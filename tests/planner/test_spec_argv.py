@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from worlds import HELP, World, card, dflash, drafter, shape
 
+from gezel_rules.engines.llama_cpp.engine_output import parse_help
 from gezel_rules.errors import BadInput
-from gezel_rules.facts.engine_output import parse_help
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.launch import read_policies
 from gezel_rules.planner.show import plan_record

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from worlds import LARGE, MOE, World, card, shape
 
-from gezel_rules.facts.engine_output import _options, parse_help
+from gezel_rules.engines.llama_cpp.engine_output import _options, parse_help
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.launch import read_policies
 

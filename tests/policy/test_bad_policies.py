@@ -9,11 +9,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gezel_rules.cli import main
+from gezel_rules.documents.source import load_yaml
 from gezel_rules.errors import BadInput
 from gezel_rules.places import schemas_dir
 from gezel_rules.policy.load import load_drafts
 from gezel_rules.policy.seal import policy_paths
-from gezel_rules.source import load_yaml
 
 CASES = sorted(path for path in (Path(__file__).parent.parent / "data" / "bad-policies").iterdir() if path.is_dir())
 SCHEMA = Draft202012Validator(json.loads((schemas_dir() / "policy.schema.json").read_text()))

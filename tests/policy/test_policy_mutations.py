@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_set import CALLABLES, FACTS, FUNCTIONS, TABLES, WORLD, policy_text
 
-from gezel_rules.engine.decide import decide
+from gezel_rules.decisions.decide import decide
+from gezel_rules.engines.llama_cpp.functions import SIGNATURES
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import Fact
 from gezel_rules.facts.vocabulary import fact_types
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.functions import SIGNATURES
 from gezel_rules.policy.seal import compile_policies, policy_paths
 
 SHIPPED = [path for path in policy_paths(policies_dir()) if path.name != "architectures.yaml"]

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from gezel_rules.documents.source import load_yaml
 from gezel_rules.places import policies_dir, schemas_dir
 from gezel_rules.policy.load import load_drafts
 from gezel_rules.policy.seal import policy_paths
-from gezel_rules.source import load_yaml
 
 SCHEMA = Draft202012Validator(json.loads((schemas_dir() / "policy.schema.json").read_text()))
 

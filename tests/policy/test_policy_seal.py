@@ -13,15 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_set import FACTS, FUNCTIONS, TABLES, policy_text, write_set
 
+from gezel_rules.documents.source import load_yaml
+from gezel_rules.engines.llama_cpp.functions import SIGNATURES
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.vocabulary import fact_types
 from gezel_rules.lang.types import TEXT, Function
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.functions import SIGNATURES
 from gezel_rules.policy import seal
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.policy.seal import compile_policies, load_policies, policy_paths
-from gezel_rules.source import load_yaml
 
 DECISIONS = """
 kv.type:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gezel_rules.engines.find import Engine, embedded_engine, find_engine
+from gezel_rules.engines.llama_cpp.find import Engine, embedded_engine, find_engine
 from gezel_rules.errors import BadInput
 from gezel_rules.runtime.rules import load_supervision
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from gezel_rules import places
 from gezel_rules.cli import run as run_command
 from gezel_rules.cli import serve as serve_command
-from gezel_rules.engines.find import find_engine
+from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import GezelError
+from gezel_rules.logs.watch import classify, load_log_policy
 from gezel_rules.runtime.launch import Guide, Order
-from gezel_rules.runtime.watch import classify, load_log_policy
 
 
 def prepare(args: argparse.Namespace, ground: run_command.Ground) -> run_command.Prepared:

@@ -215,7 +215,7 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from conftest import FAKE
-from gezel_rules.engines.find import Engine
+from gezel_rules.engines.llama_cpp.find import Engine
 from gezel_rules.runtime import supervise
 from gezel_rules.runtime.rules import load_supervision
 engine = Engine("llama-server", (sys.executable, str(FAKE), *{faults.split()!r}), FAKE)

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from gezel_rules.catalog.references import parse_reference
 from gezel_rules.errors import BadInput, TransferFailed
-from gezel_rules.references import parse_reference
 from gezel_rules.store import hub
 from gezel_rules.store.hub import HubFile
 from gezel_rules.store.install import InstallPlan, Source, Wanted, install

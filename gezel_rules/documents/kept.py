@@ -1,0 +1,62 @@
+"""YAML files read before: the same nodes with the same places, without the parser (whose import alone takes longer
+than the rest of a warm plan). Kept as JSON under the digest of the file's text: a copy, never a source."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from gezel_rules.cache import keep
+from gezel_rules.documents.source import Node, Text, parse_yaml, read_text
+
+FORMAT = 1
+
+
+def load_kept(path: Path, name: str, cache: Path | None) -> Node:
+    """The document of a file, as ``load_yaml`` gives it; ``cache`` is a directory (``None``: nothing is kept).
+
+    Raises BadInput like ``load_yaml``.
+    """
+    text = read_text(path, name)
+    if cache is None:
+        return parse_yaml(text)
+    digest = hashlib.sha256(f"{FORMAT} {text.text}".encode()).hexdigest()[:32]
+    kept = cache / f"yaml-{digest}.json"
+    found = _thaw(kept, text)
+    if found is None:
+        found = parse_yaml(text)
+        keep(kept, json.dumps(_plain(found), separators=(",", ":")).encode())
+    return found
+
+
+def _thaw(path: Path, text: Text) -> Node | None:
+    try:
+        return _node(json.loads(path.read_bytes()), text)
+    except (OSError, ValueError, TypeError, LookupError):
+        return None  # missing, cut short or of another make: parse again
+
+
+def _plain(node: Node) -> list[Any]:
+    value = node.value
+    if isinstance(value, dict):
+        value = {key: [_plain(child.key), _plain(child)] for key, child in value.items() if child.key}
+    elif isinstance(value, list):
+        value = [_plain(child) for child in value]
+    return [value, node.line, node.column, node.start, node.end]
+
+
+def _node(row: list[Any], text: Text) -> Node:
+    value, line, column, start, end = row
+    if isinstance(value, dict):
+        value = {key: _entry(pair, text) for key, pair in value.items()}
+    elif isinstance(value, list):
+        value = [_node(child, text) for child in value]
+    return Node(value, text, line, column, start, end)
+
+
+def _entry(pair: list[Any], text: Text) -> Node:
+    node = _node(pair[1], text)
+    node.key = _node(pair[0], text)
+    return node

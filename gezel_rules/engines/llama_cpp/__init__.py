@@ -1,0 +1,1 @@
+"""The engine family llama.cpp: its programs, their probes, its models' memory."""

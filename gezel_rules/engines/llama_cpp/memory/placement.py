@@ -1,0 +1,250 @@
+"""The best placement that fits: everything on the GPUs, else experts, feed-forward tensors, whole layers to the CPU.
+
+Every answer is a full estimate of what the engine would allocate, pool by pool; nothing is placed on the strength of a
+sum. Steps go from the cheapest for speed to the dearest; within a step as little as needed moves, found by bisection
+(what a pool holds only shrinks as more moves away).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, PoolUse, estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
+from gezel_rules.engines.llama_cpp.memory.launch import Launch
+from gezel_rules.engines.llama_cpp.memory.offload import HOST
+from gezel_rules.engines.llama_cpp.memory.split import balanced, filled
+from gezel_rules.record import NamedTuple
+
+HOST_KINDS = frozenset({"ram", "host"})
+SHARED_KINDS = frozenset({"unified", "integrated"})
+"""Kinds whose bytes are the host's own: what stays on the host counts against them too."""
+
+
+class Pool(NamedTuple):
+    """Memory a launch may take. ``kind``: as policy names pools (a host kind, or a device's); ``usable_bytes``: for
+    this launch, headroom already off. ``copies_weights``: the backend copies host weights over for large batches."""
+
+    name: str
+    kind: str
+    usable_bytes: int
+    copies_weights: bool = True
+
+
+class Attempt(NamedTuple):
+    """One placement that was tried. ``shortfall_bytes``: missing over all pools; ``why``: in one line, or empty."""
+
+    step: str
+    moved: int
+    shortfall_bytes: int
+    why: str
+
+
+class Placement(NamedTuple):
+    """Where the weights go. ``step``: 'resident', 'experts', 'ffn', 'layers', 'cpu'; ``moved``: how many layers' parts
+    left the GPUs; ``launch``: with all flags set; ``tried``: every attempt with why it failed, in order;
+    ``shortfall_bytes``: what the best attempt lacks (0 = it fits)."""
+
+    fits: bool
+    step: str
+    moved: int
+    launch: Launch
+    estimate: Estimate
+    pools: tuple[PoolUse, ...]
+    tried: tuple[Attempt, ...]
+    shortfall_bytes: int
+
+    @property
+    def n_gpu_layers(self) -> int | None:
+        """Units (layers and the output) on GPUs; ``None`` = no GPU takes part."""
+        return self.launch.n_gpu_layers if self.launch.devices else None
+
+    @property
+    def n_cpu_moe(self) -> int:
+        """Layers whose experts stay on the CPU."""
+        return self.launch.n_cpu_moe
+
+    @property
+    def override_tensor(self) -> tuple[tuple[str, str], ...]:
+        """Tensors that stay on the CPU, as (regex, buffer)."""
+        return self.launch.override_tensor
+
+    @property
+    def tensor_split(self) -> tuple[float, ...]:
+        """Units per GPU; empty for one."""
+        return self.launch.tensor_split
+
+
+class Room(NamedTuple):
+    """The pools of a search: devices in the engine's order, the host, and what is asked beside the model."""
+
+    devices: tuple[Pool, ...]
+    host: Pool
+    beside: int
+    margin: int
+
+    def usable(self, number: int) -> int:
+        """Bytes the model may take on a device: what runs beside it sits on the first."""
+        return self.devices[number].usable_bytes - self.margin - (self.beside if number == 0 else 0)
+
+
+STEPS = ("experts", "ffn", "layers")
+
+
+def place(
+    geo: Geometry,
+    launch: Launch,
+    pools: Sequence[Pool],
+    additional_gpu_bytes: int = 0,
+    margin_bytes: int = 0,
+    steps: Sequence[str] = STEPS,
+) -> Placement:
+    """The first placement that fits, in the order resident, then ``steps``; what the launch itself says about layers,
+    overrides and splits is replaced. ``pools``: devices in the engine's order and one host pool (missing = endless).
+    ``additional_gpu_bytes``: drafter and projector, on the first device. ``margin_bytes``: kept free on each device."""
+    room = _room(pools, additional_gpu_bytes, margin_bytes)
+    bare = launch._replace(
+        devices=len(room.devices),
+        n_gpu_layers=None,
+        n_cpu_moe=0,
+        cpu_moe=False,
+        override_tensor=(),
+        tensor_split=(),
+        device_free=tuple(p.usable_bytes for p in room.devices),
+    )
+    tried: list[Attempt] = []
+    if not room.devices:
+        return _settled(_try(geo, bare, room, "cpu", 0), tried)
+    best = _try(geo, _split(geo, bare, room), room, "resident", 0)
+    shared = all(p.kind in SHARED_KINDS for p in room.devices)  # moving to the host frees nothing then
+    for step in () if best.fits or shared else steps:
+        tried.append(_attempt(best))
+        found = _least(geo, bare, room, step)
+        if found is None:
+            continue
+        if found.fits:
+            return _settled(found, tried)
+        best = found if found.shortfall_bytes < best.shortfall_bytes else best
+    return _settled(best, tried)
+
+
+def as_asked(
+    geo: Geometry,
+    launch: Launch,
+    pools: Sequence[Pool],
+    additional_gpu_bytes: int = 0,
+    *,
+    n_gpu_layers: int | None,
+    n_cpu_moe: int | None,
+) -> Placement:
+    """The placement somebody else decided, judged against the pools."""
+    room = _room(pools, additional_gpu_bytes, 0)
+    asked = launch._replace(devices=len(room.devices), n_gpu_layers=n_gpu_layers, n_cpu_moe=n_cpu_moe or 0)
+    return _try(geo, _split(geo, asked, room), room, "asked", n_cpu_moe or 0)
+
+
+def _room(pools: Sequence[Pool], beside: int, margin: int) -> Room:
+    devices = tuple(p for p in pools if p.kind not in HOST_KINDS)
+    hosts = [p for p in pools if p.kind in HOST_KINDS]
+    shared = [p for p in devices if p.kind in SHARED_KINDS]
+    host = hosts[0] if hosts else Pool("host", "ram", shared[0].usable_bytes if shared else 1 << 62)
+    return Room(devices, host, beside, margin)
+
+
+def _settled(found: Placement, tried: Sequence[Attempt]) -> Placement:
+    return found._replace(tried=(*tried, _attempt(found)))
+
+
+def _attempt(found: Placement) -> Attempt:
+    return Attempt(found.step, found.moved, found.shortfall_bytes, _why(found))
+
+
+def _why(found: Placement) -> str:
+    """Which pool is short, in one line."""
+    return found.tried[0].why if found.tried else ""
+
+
+def _least(geo: Geometry, bare: Launch, room: Room, step: str) -> Placement | None:
+    """The placement of a step that moves least and fits the devices; the one that moves most when none does.
+
+    The host is judged only then: it fills up as the devices empty, so that moving more would not help it.
+    """
+    make, most = _ladder(geo, bare, step)
+    if not most:
+        return None
+    devices = room._replace(host=room.host._replace(usable_bytes=1 << 62))
+
+    def at(count: int, pools: Room) -> Placement:
+        return _try(geo, _split(geo, make(count), pools), pools, step, count)
+
+    if not at(most, devices).fits:
+        return at(most, room)
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        if at(middle, devices).fits:
+            high = middle
+        else:
+            low = middle + 1
+    return at(low, room)
+
+
+def _ladder(geo: Geometry, bare: Launch, step: str) -> tuple[Callable[[int], Launch], int]:
+    """How a step makes its launches, and how far it goes (0 = not for this model)."""
+    routed = [w.place for w in geo.weights if w.experts and 0 <= w.place < geo.trunk]
+    dense = sorted({w.place for w in geo.weights if w.ffn and 0 <= w.place < geo.trunk})
+    units = len(geo.layers) + 1
+    if step == "experts":
+        first, last = min(routed, default=0), max(routed, default=-1)
+        return lambda n: bare._replace(n_cpu_moe=first + n), last + 1 - first
+    if step == "ffn":
+        return lambda n: bare._replace(override_tensor=(_keep(dense[:n]),)), 0 if routed else len(dense)
+    most_moe = max(routed, default=-1) + 1
+    emptied = bare._replace(n_cpu_moe=most_moe, override_tensor=() if routed or not dense else (_keep(dense),))
+    return lambda n: emptied._replace(n_gpu_layers=units - n), units
+
+
+def _keep(layers: Sequence[int]) -> tuple[str, str]:
+    """The override that keeps the feed-forward tensors of some layers on the CPU."""
+    numbers = "|".join(map(str, layers))
+    return rf"blk\.({numbers})\.ffn_(up|down|gate)\.weight", "CPU"
+
+
+def _split(geo: Geometry, launch: Launch, room: Room) -> Launch:
+    """The launch with a tensor split for several devices: balanced by what each may take, and where that overfills one,
+    filled up in order."""
+    if len(room.devices) < 2:
+        return launch
+    capacities = [room.usable(i) for i in range(len(room.devices))]
+    even = launch._replace(tensor_split=balanced(geo, launch, capacities))
+    if _shortfall(estimate_geometry(geo, even), room)[0] == 0:
+        return even
+    return launch._replace(tensor_split=filled(geo, launch, capacities))
+
+
+def _try(geo: Geometry, launch: Launch, room: Room, step: str, moved: int) -> Placement:
+    """One launch judged against every pool."""
+    units = len(geo.layers) + 1
+    asked = launch if launch.n_gpu_layers is not None or not launch.devices else launch._replace(n_gpu_layers=units)
+    asked = asked._replace(op_offload=any(p.copies_weights and p.kind not in SHARED_KINDS for p in room.devices))
+    result = estimate_geometry(geo, asked)
+    short, why = _shortfall(result, room)
+    note = Attempt(step, moved, short, why)
+    return Placement(short == 0, step, moved, asked, result, result.pools, (note,), short)
+
+
+def _shortfall(result: Estimate, room: Room) -> tuple[int, str]:
+    """Bytes missing over all pools, and the first that is short. A device in the host's memory carries its part."""
+    short, why = 0, ""
+    host = result.pools[HOST]
+    on_host = host.total + result.output_bytes - result.lazy_bytes + (result.draft.output_bytes if result.draft else 0)
+    for number, pool in enumerate(room.devices):
+        shared = on_host if pool.kind in SHARED_KINDS and number == 0 else 0
+        over = result.pools[number].total + shared - room.usable(number)
+        if over > 0:
+            short, why = short + over, why or f"{pool.name} is {over} bytes short"
+    if not any(p.kind in SHARED_KINDS for p in room.devices):
+        over = on_host - room.host.usable_bytes
+        if over > 0:
+            short, why = short + over, why or f"{room.host.name} is {over} bytes short"
+    return short, why

@@ -1,0 +1,36 @@
+"""The recorded logs, and the shipped log policy, for the tests of the watch."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gezel_rules.logs.model import LogPolicy
+from gezel_rules.logs.watch import Verdict, classify, load_log_policy
+from gezel_rules.places import policies_dir
+
+FILE = Path(__file__).parent.parent / "data" / "logs" / "cases.jsonl"
+
+
+@cache
+def cases() -> tuple[dict[str, Any], ...]:
+    """All recorded cases."""
+    return tuple(json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines())
+
+
+@cache
+def shipped() -> LogPolicy:
+    """The log policy that is shipped."""
+    return load_log_policy(policies_dir())
+
+
+def judged(case: dict[str, Any], lines: list[str] | None = None) -> Verdict:
+    """The verdict on a case, or on other lines with its exit status."""
+    return classify(case["lines"] if lines is None else lines, shipped(), exit_status=case.get("exit_code"))
+
+
+def outcome(verdict: Verdict) -> tuple[str, str | None]:
+    """What a verdict comes to."""
+    return verdict.gpu, verdict.failure

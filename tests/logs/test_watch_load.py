@@ -1,0 +1,212 @@
+"""A log policy that cannot be right is refused at load, all problems at once, each with its place."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import jsonschema
+import pytest
+from log_cases import shipped
+
+from gezel_rules.documents.source import load_yaml
+from gezel_rules.errors import BadInput
+from gezel_rules.logs import entries as watch_entries
+from gezel_rules.logs import load as watch_load
+from gezel_rules.logs.bounded_regex import faults
+from gezel_rules.logs.load import load_log_policy
+from gezel_rules.logs.model import Condition, holds, range_of, version_of
+from gezel_rules.places import policies_dir, schemas_dir
+
+HEAD = "policy: logs/own\nversion: 1.0.0\nsummary: Words.\n"
+GOOD = "patterns:\n  - {id: lost, gpu: no-devices, needs: no GPU here, match: '^no GPU here', matches: [no GPU here]}\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    def write(text):
+        directory = tmp_path / "policies" / "logs"
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.joinpath("own.yaml").write_text(HEAD + text)
+        return load_log_policy(directory.parent)
+
+    return write
+
+
+def problems(load, text):
+    with pytest.raises(BadInput) as caught:
+        load(text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_a_good_policy_loads(load):
+    policy = load(GOOD)
+    assert policy.patterns["lost"].place == ("policies/logs/own.yaml", 5)
+    assert policy.versions == {"logs/own": "1.0.0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD.replace("'^no GPU here'", "'^no (GPU here'"), "5:65: not a regular expression: missing ), unterminated"),
+        (GOOD.replace("'^no GPU here'", "'(a+)+no GPU here'"), "5:61: a repeat inside a repeat can backtrack"),
+        (GOOD.replace("'^no GPU here'", r"'(\w) \1'"), "5:61: refers back to a group"),
+        (GOOD.replace("'^no GPU here'", "'.*no.*GPU.*here.*'"), "4 repeats longer than 64; at most 3"),
+        ("words: {gpu: x}\n" + GOOD.replace("^no", "{{gpuu}}"), "unknown word 'gpuu'; did you mean 'gpu'?"),
+        (GOOD.replace("[no GPU here]", "[some GPU here]"), "5:86: 'lost' does not match this line"),
+        (GOOD.replace("here]", "here], ignores: [no GPU here at all]"), "'lost' matches this line and must not"),
+        (GOOD.replace("[no GPU here]", "[]"), "'lost' needs at least one line it matches"),
+        (GOOD.replace("needs: no GPU here", "needs: some GPU"), "none of the 'needs' literals of 'lost'"),
+        (GOOD.replace("needs: no GPU here, ", ""), "a pattern has no 'needs'"),
+        (GOOD.replace("needs: no GPU here", "needs: GPU"), "literals of at least 4 characters"),
+        (GOOD.replace("needs: no GPU here", "needs: 'a\"GPU'"), "a literal may hold no double quotes"),
+        (GOOD.replace("no-devices", "no-device"), "5:21: unknown verdict 'no-device'; did you mean 'no-devices'?"),
+        (GOOD.replace("gpu: no-devices", "failure: lost-gpu"), "unknown failure class 'lost-gpu'"),
+        (GOOD.replace("gpu:", "gqu:"), "a pattern has no key 'gqu'; did you mean 'gpu'?"),
+        (GOOD + GOOD.split("\n", 1)[1], "id 'lost' is already used at policies/logs/own.yaml:5"),
+        (GOOD.replace("gpu: no-devices", "engine: soon"), "engine must be a range such as"),
+        (GOOD.replace("gpu: no-devices", "levels: [eror]"), "unknown level 'eror'; did you mean 'error'?"),
+        (GOOD.replace("gpu: no-devices", "until: [gone]"), "'lost' speaks of 'gone', which is no evidence"),
+        (GOOD.replace("gpu: no-devices", "backends: [cudda]") + "backends: [cuda]\n", "unknown backend 'cudda'; did"),
+        (GOOD + "rules:\n  - {id: r, gpu: unknown, any: [los]}\n", "'r' speaks of 'los', which is no evidence; did"),
+        (GOOD + "rules:\n  - {id: r, gpu: unknown, any: [{al: [lost]}]}\n", "a condition has no key 'al'"),
+        (GOOD + "failures:\n  - {id: f, says: x, advice: y, all: [{any: [losst]}]}\n", "'f' speaks of 'losst'"),
+        (GOOD + "failures:\n  - {id: f, says: x}\n", "a failure class has no 'advice'"),
+        (GOOD + "exits:\n  - {id: e, status: [minus four]}\n", "status: expected whole number, not text"),
+        (GOOD + "settled_by: [redy]\n", "'settled_by' speaks of 'redy'"),
+        (GOOD + "without_gpu: [cpu]\n", "unknown backend 'cpu'"),
+        (GOOD + "prefixes:\n  - {id: p, match: 'x: ', example: 'y: z'}\n", "the expression does not match this"),
+        (GOOD + "quotes:\n  - {id: q, needs: quote, opens: '>$', then: '^x', lines: 9, example: x}\n", "not match"),
+        (GOOD + "ignored:\n  - {match: no, example: no}\n", "an entry has no 'id'"),
+        (GOOD + "ignored:\n  - {id: i, match: no, example: no}\n", "this line is among the 'ignored' ones"),
+        (GOOD + "shoes: []\n", "a log policy file has no key 'shoes'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_place(load, text, said):
+    found = problems(load, text)
+    assert any(said in line for line in found), found
+    assert all(line.startswith("policies/logs/own.yaml:") for line in found)
+
+
+def test_all_problems_of_all_files_at_once(tmp_path):
+    directory = tmp_path / "policies" / "logs"
+    shutil.copytree(policies_dir() / "logs", directory)
+    for name, before, after in (
+        ("gpu-used", "gpu: in-use", "gpu: in-us"),
+        ("model", "needs: [MTP layers", "needs: [MTP"),
+    ):
+        path = directory / f"{name}.yaml"
+        path.write_text(path.read_text().replace(before, after, 1))
+    with pytest.raises(BadInput) as caught:
+        load_log_policy(directory.parent)
+    assert {problem.span.file for problem in caught.value.problems} == {
+        "policies/logs/gpu-used.yaml",
+        "policies/logs/model.yaml",
+    }
+
+
+def test_a_file_is_named_after_its_policy(tmp_path):
+    directory = tmp_path / "policies" / "logs"
+    directory.mkdir(parents=True)
+    directory.joinpath("other.yaml").write_text(HEAD + GOOD)
+    with pytest.raises(BadInput, match=r"other.yaml:1:9: policy must be named after its file: 'logs/other'"):
+        load_log_policy(directory.parent)
+
+
+def test_no_files_is_an_error(tmp_path):
+    with pytest.raises(BadInput, match="no log policy files"):
+        load_log_policy(tmp_path)
+
+
+def test_words_are_filled_in(load):
+    policy = load(
+        "words: {gpu: 'CUDA|ROCm'}\n" + GOOD.replace("no GPU here", "no CUDA here").replace("^no CUDA", "^no {{gpu}}")
+    )
+    assert policy.patterns["lost"].match.pattern == "^no (?:CUDA|ROCm) here"
+
+
+@pytest.mark.parametrize("pattern", [r"(a|b*)+", r"(x{1,40}){1,40}", r"(?:\w+\s?)*:", r"((a{2,}){2,})", r"(?=(a+)+)"])
+def test_backtracking_without_bound_is_refused(pattern):
+    assert faults(pattern)
+
+
+@pytest.mark.parametrize("pattern", [r"^\w{3,60}: x", r"(?:a|b)+", r"x{1,9}(?:, y{1,9}){0,9}", r"\d+ of \d+"])
+def test_bounded_patterns_are_not(pattern):
+    assert faults(pattern) == []
+
+
+# ---- schema and loader say the same ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return json.loads((schemas_dir() / "log-policy.schema.json").read_text())
+
+
+@pytest.mark.parametrize("path", sorted((policies_dir() / "logs").glob("*.yaml")), ids=lambda p: p.stem)
+def test_shipped_files_follow_the_schema(path, schema):
+    jsonschema.Draft202012Validator(schema).validate(load_yaml(path).plain())
+
+
+def test_schema_and_loader_know_the_same_keys(schema):
+    assert schema["properties"].keys() == {*watch_load._HEAD, *watch_load._SECTIONS}
+    pattern = schema["$defs"]["pattern"]
+    assert pattern["properties"].keys() == {*watch_load._PATTERN, *watch_load._PATTERN_MORE}
+    assert set(pattern["required"]) == set(watch_load._PATTERN)
+    assert set(schema["$defs"]["gpu"]["enum"]) == set(watch_load.GPU_VERDICTS)
+    assert set(pattern["properties"]["levels"]["items"]["enum"]) == set(watch_entries.LEVELS)
+    assert schema["$defs"]["literal"]["minLength"] == watch_entries.SHORTEST
+
+
+# ---- the pieces -----------------------------------------------------------------------------------------------------
+
+
+def test_versions_order_as_the_engine_was_released():
+    tags = ["b1200", "b4799", "b10434", "0.1.0", "0.6.0-dev (build 0)", "v1.2"]
+    assert [version_of(tag) for tag in tags] == sorted(version_of(tag) for tag in tags)
+    assert version_of("mid-2025") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "inside"),
+    [
+        (">=0.4", "0.4.0", True),
+        (">=0.4", "b9999", False),
+        ("<b5400", "b5399", True),
+        ("<b5400", "b5400", False),
+        (">=b4000, <0.1.0", "b4799", True),
+        (">=b4000, <0.1.0", "0.1.0", False),
+        (">=b4000, <0.1.0", "whatever", True),
+    ],
+)
+def test_ranges(text, version, inside):
+    assert range_of(text).holds(version_of(version)) is inside
+
+
+@pytest.mark.parametrize("text", ["", "0.4", ">=x", "<0.1, <0.2", "=0.4"])
+def test_what_is_no_range(text):
+    assert range_of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "seen", "backend", "expected"),
+    [
+        (Condition(), "", None, True),
+        (Condition(all=("a", "b")), "a", None, False),
+        (Condition(all=("a", "b")), "ab", None, True),
+        (Condition(any=("a", "b")), "b", None, True),
+        (Condition(any=("a", "b")), "", None, False),
+        (Condition(all=("a",), none=("b",)), "ab", None, False),
+        (Condition(any=("c", Condition(all=("a", "b")))), "ab", None, True),
+        (Condition(any=(("backend", "x"),)), "", "x", True),
+        (Condition(any=(("backend", "x"),)), "", None, False),
+    ],
+)
+def test_conditions(condition, seen, backend, expected):
+    assert holds(condition, lambda name: name in seen, backend) is expected
+
+
+def test_each_shipped_failure_class_can_be_reached():
+    policy = shipped()
+    reached = {p.failure for p in policy.patterns.values()} | {e.failure for e in policy.exits}
+    assert {f.id for f in policy.failures if f.condition is None} <= reached
