@@ -18,8 +18,6 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-pytest_plugins = ["real_headers"]
-
 REQUIRED = "GEZEL_REQUIRE_ENGINES"
 KEPT = frozenset({REQUIRED, "GEZEL_LLAMA_SERVER"})  # which engine the tests run on is the person's to say
 OURS = {"GEZEL_STORE": "store", "GEZEL_CACHE": "cache", "GEZEL_STATE": "state", "GEZEL_CONFIG": "config"}
