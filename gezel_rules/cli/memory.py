@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cpu-moe", action="store_true", help="all experts stay on the CPU")
     add("--override-tensor", metavar="R=BUFFER", action="append", default=[], help="tensors that match stay there")
     add("--no-kv-offload", action="store_true", help="caches stay on the host")
+    add("--processor", metavar="P", help="what the CPU packs weights for: plain, avx2, avx512, amx (default: avx2)")
 
 
 def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
@@ -88,6 +89,7 @@ def launch_of(args: argparse.Namespace) -> Launch:
         cpu_moe=args.cpu_moe,
         override_tensor=tuple(_override(text) for given in args.override_tensor for text in given.split(",")),
         no_kv_offload=args.no_kv_offload,
+        processor=args.processor,
     )
 
 
@@ -158,6 +160,9 @@ def _details(found: Estimate) -> Iterator[str]:
         yield f"recurrent state: {_gib(found.recurrent_bytes)}"
     if found.draft:
         yield f"MTP context: {_gib(found.draft.total)}"
+    held = {name: size for name, size in found.buffers.items() if size}
+    if len(held) > 1:
+        yield "weights on the CPU: " + ", ".join(f"{name} {_gib(size)}" for name, size in held.items())
     if found.lazy_bytes:
         yield f"read on demand: {_gib(found.lazy_bytes)} of the weights"
     yield f"output buffer: {_gib(found.output_bytes)}"

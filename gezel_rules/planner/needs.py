@@ -33,9 +33,11 @@ _PLAN = {
     "windows": TableNeed(rows=("floor",), columns={"tokens": INTEGER}),
 }
 _MEMORY = {
+    "amx": TableNeed(columns={"rows": INTEGER, "columns": INTEGER, "adds": INTEGER}),
     "architectures": TableNeed(),
     "cache_types": TableNeed(columns={"bytes": INTEGER, "quantized": FLAG}),
     "engine_defaults": TableNeed(rows=("memory",)),
+    "processors": TableNeed(columns={"repack": LIST, "amx": FLAG}),
     "repack": TableNeed(columns={"rows": INTEGER}),
     "speculation": TableNeed(columns={"n_max": INTEGER, "rollback": FLAG, "context": TEXT}),
     "tensors": TableNeed(),

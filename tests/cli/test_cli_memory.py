@@ -43,7 +43,7 @@ def test_the_json_shape(model, capsys):
     found = ask(capsys, model("llama-3.1-8b.gguf"), "--ctx", "32768", "--parallel", "4")
     assert set(found) >= {
         "arch", "ctx", "weights_bytes", "kv", "recurrent_bytes", "compute_bytes", "output_bytes", "total_bytes",
-        "unknown", "pools",
+        "unknown", "pools", "buffers",
     }  # fmt: skip
     assert (found["arch"], found["ctx"], found["unknown"]) == ("llama", 32768, [])
     (cache,) = found["kv"]["caches"]
@@ -94,6 +94,20 @@ def test_every_flag_reaches_the_arithmetic(model, capsys):
     assert ask(capsys, mixture, *device, "--cpu-moe") != ask(capsys, mixture, *device)
 
 
+def test_the_processor_decides_the_buffers(model, capsys):
+    path = model("llama-3.1-8b.gguf")
+    found = {p: ask(capsys, path, "--ctx", "8192", "--processor", p) for p in ("plain", "avx2", "amx")}
+    mib = {p: {name: size >> 20 for name, size in answer["buffers"].items()} for p, answer in found.items()}
+    assert mib == {
+        "plain": {"Host": 4685, "CPU_REPACK": 0, "AMX": 0},
+        "avx2": {"Host": 1481, "CPU_REPACK": 3204, "AMX": 0},
+        "amx": {"Host": 282, "CPU_REPACK": 0, "AMX": 4491},
+    }
+    assert all(sum(answer["buffers"].values()) == answer["weights_bytes"] for answer in found.values())
+    assert main(["memory", path, "--processor", "amx"]) == 0
+    assert "weights on the CPU: Host 282.8 MiB, AMX 4.39 GiB" in capsys.readouterr().out
+
+
 def test_devices_are_pools_of_their_own(model, capsys):
     found = ask(capsys, model("llama-3.1-8b.gguf"), "--ctx", "8192", "--devices", "2", "--tensor-split", "3,1")
     assert [pool["name"] for pool in found["pools"]] == ["GPU0", "GPU1", "host"]
@@ -122,6 +136,7 @@ def test_doubts_and_refusals_are_told(model, capsys):
         (["--cache-type-k", "q9"], "cache type 'q9' is not one the engine knows"),
         (["--override-tensor", "(=CPU", "--devices", "1"], "'(' is not a regular expression"),
         (["--override-tensor", "ffn"], "--override-tensor takes REGEX=BUFFER"),
+        (["--processor", "sse"], "processor 'sse' is none of: plain, avx2"),
         (["--override-tensor", "ffn=CUDA3", "--devices", "1"], "no buffer 'CUDA3' among 1 devices"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gezel_rules.engines.llama_cpp.memory.coarse import coarse_parts, replayed
 from gezel_rules.engines.llama_cpp.memory.compute import compute_parts, draft_parts
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
+from gezel_rules.engines.llama_cpp.memory.host_buffers import BUFFERS, processor_of
 from gezel_rules.engines.llama_cpp.memory.kv_cache import Cache, caches, mtp_caches
 from gezel_rules.engines.llama_cpp.memory.launch import Context, Launch, Tables, mtp_context, settle
 from gezel_rules.engines.llama_cpp.memory.offload import HOST, owners, place_layers, place_weights
@@ -54,13 +55,15 @@ class Draft(NamedTuple):
 class Estimate(NamedTuple):
     """Bytes of one launch; caches, compute and output are the main context's, ``draft`` an MTP head's.
 
-    ``lazy_bytes``: part of the weights that is read on demand and need not be resident; ``unknown``: what the numbers
-    rest on without proof; ``refused``: why the engine would not start like this.
+    ``buffers``: the weights on the host by the engine's buffer; ``lazy_bytes``: part of the weights that is read on
+    demand and need not be resident; ``unknown``: what the numbers rest on without proof; ``refused``: why the engine
+    would not start like this.
     """
 
     arch: str
     context: Context
     weights_bytes: int
+    buffers: Mapping[str, int]
     lazy_bytes: int
     caches: tuple[Cache, ...]
     recurrent_bytes: int
@@ -88,6 +91,7 @@ class Estimate(NamedTuple):
             "arch": self.arch,
             "ctx": self.context.ctx,
             "weights_bytes": self.weights_bytes,
+            "buffers": dict(self.buffers),
             "lazy_bytes": self.lazy_bytes,
             "kv": _caches_json(self.caches),
             "recurrent_bytes": self.recurrent_bytes,
@@ -120,7 +124,8 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
     second = mtp_context(launch, context, geo.tables) if geo.nextn else None
     main, drafting, states = caches(geo, context), mtp_caches(geo, second) if second else (), state_parts(geo, context)
     placed = list(place_weights(geo, second is not None, launch, own))
-    model = _sums((device, w.bytes) for w, device in placed)
+    buffers = _buffers(placed, processor_of(launch, geo.tables))
+    model = _sums((device, w.bytes) for w, device in placed if device != HOST) | {HOST: sum(buffers.values())}
     held = [place_layers(parts, launch, own) for parts in (*(c.parts for c in (*main, *drafting)), states)]
     stored = _sums(item for part in held for item in part.items())
     compute, extra, doubts = _compute(geo, context, second, launch, own)
@@ -130,6 +135,7 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
         arch=geo.arch,
         context=context,
         weights_bytes=sum(model.values()),
+        buffers=buffers,
         lazy_bytes=sum(w.bytes for w, _ in placed if w.lazy),
         caches=main,
         recurrent_bytes=sum(size for _, size in states),
@@ -173,6 +179,16 @@ def _caches_json(held: tuple[Cache, ...]) -> dict[str, Any]:
         {"name": c.name, "cells": c.cells, "streams": c.streams, "layers": c.layers, "bytes": c.bytes} for c in held
     ]
     return {"total_bytes": sum(c.bytes for c in held), "caches": rows}
+
+
+def _buffers(placed: Iterable[tuple[Weight, int]], processor: str) -> dict[str, int]:
+    """Bytes of the weights on the host, by the buffer the CPU gives them."""
+    sums = dict.fromkeys(BUFFERS, 0)
+    for weight, device in placed:
+        if device == HOST:
+            stay = weight.stays[processor]
+            sums[stay.buffer] += stay.bytes
+    return sums
 
 
 def _largest_copied(placed: Iterable[tuple[Weight, int]]) -> int:

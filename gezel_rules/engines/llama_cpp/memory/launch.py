@@ -19,7 +19,8 @@ class Launch(NamedTuple):
     first match wins, CPU = the host. ``tensor_split``: one weight per device. ``devices``: how many accelerators.
     ``device_free``: bytes free on each, for the engine's default split. ``draft_type_k/v``: cache of an MTP context.
     ``pipeline``: copies for pipelining over devices (``None``: as the engine decides). ``op_offload``: the backend
-    copies host weights to the first device for large batches (CUDA, ROCm, Vulkan …; RPC does not).
+    copies host weights to the first device for large batches (CUDA, ROCm, Vulkan …; RPC does not). ``processor``:
+    what packs the weights on the CPU, a row of the table ``processors`` (``plain`` with --no-repack).
     """
 
     ctx: int | None = None
@@ -45,6 +46,7 @@ class Launch(NamedTuple):
     no_kv_offload: bool = False
     pipeline: bool | None = None
     op_offload: bool = False
+    processor: str | None = None
 
 
 class Context(NamedTuple):

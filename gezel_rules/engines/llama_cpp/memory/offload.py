@@ -104,8 +104,6 @@ def place_weights(geo: Geometry, mtp: bool, launch: Launch, own: Owners) -> Iter
         device = override_of(weight.name, rules) if rules else None
         if device is None:
             device = HOST if weight.experts and weight.place < expert_layers else _home(weight, own)
-        if device == HOST and not weight.twice:
-            continue  # a tied output on the host shares the embedding's bytes
         yield weight, device
 
 

@@ -1,10 +1,11 @@
-"""Weights: what each tensor costs, which part of the model it belongs to, and which buffer the CPU gives it."""
+"""Weights: what each tensor costs, and which part of the model it belongs to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gezel_rules.engines.llama_cpp.memory.host_buffers import HOST, Stay, padded_bytes, stays
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -14,36 +15,53 @@ if TYPE_CHECKING:
 INPUT, OUTPUT = -1, -2
 """Places beside the layers: the input side always stays on the host; the output side counts as one more layer."""
 
-ALIGNMENT = 32  # bytes; ggml pads every tensor of a buffer
-
 
 class Weight(NamedTuple):
-    """One tensor as loaded. ``place``: layer index, ``INPUT`` or ``OUTPUT``; ``repack``: the CPU re-packs it; ``kept``:
-    loaded with the trunk even if it belongs to the MTP head."""
+    """One tensor as loaded. ``bytes``: on a device; ``stays``: on the host, by processor; ``place``: layer index,
+    ``INPUT`` or ``OUTPUT``; ``kept``: loaded with the trunk even if it belongs to the MTP head."""
 
     name: str
     bytes: int
+    stays: Mapping[str, Stay]
     place: int
-    repack: bool
     experts: bool
     ffn: bool
     lazy: bool
     dims: tuple[int, ...]
-    twice: bool = True
     kept: bool = False
 
 
 def all_weights(header: HeaderInfo, row: Mapping[str, Any], tables: Tables) -> tuple[Weight, ...]:
     """Every tensor of the header. A tied output is a second use of the token embedding and appears as one more
-    ``OUTPUT`` weight of the same size; ``twice`` says whether it costs bytes again when both stay on the host."""
-    kept = tuple(row.get("mtp_keeps", ()))
-    found = [_weight(t, tables, kept) for t in header.tensors]
+    ``OUTPUT`` weight of the same size."""
+    kept, known = tuple(row.get("mtp_keeps", ())), Known(tables)
+    found = [_weight(t, known, kept) for t in header.tensors]
     tied = _tied(header)
     if tied is not None:
-        repack = _repacks(tied, 2, tables)
-        twice = repack or bool(row.get("tied_twice"))
-        found.append(_weight(tied, tables)._replace(name=TIED, place=OUTPUT, lazy=False, repack=repack, twice=twice))
+        here = {name: _shared(stay, bool(row.get("tied_twice"))) for name, stay in known.stays(tied, "output").items()}
+        found.append(_weight(tied, known)._replace(name=TIED, place=OUTPUT, lazy=False, stays=here))
     return tuple(found)
+
+
+def _shared(stay: Stay, twice: bool) -> Stay:
+    """A tied output on the host: the embedding's own bytes, unless another buffer holds it (or ``twice``)."""
+    return stay if twice or stay.buffer != HOST else Stay(HOST, 0)
+
+
+class Known:
+    """Where tensors stay, worked out once for each type and shape: a model repeats few of them."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self._found: dict[tuple[str, tuple[int, ...], bool, bool], Mapping[str, Stay]] = {}
+
+    def stays(self, tensor: TensorInfo, bare: str) -> Mapping[str, Stay]:
+        """Processor → where the tensor lies on the host when it is used as ``bare`` says."""
+        multiplied = not self.tables["tensors"].get(bare, {}).get("lookup", False)
+        key = tensor.type, tensor.dims, bare in EXPERTS, multiplied
+        if key not in self._found:
+            self._found[key] = stays(tensor, self.tables, experts=key[2], multiplied=multiplied)
+        return self._found[key]
 
 
 TIED = "output.weight (tied)"
@@ -60,19 +78,18 @@ def _tied(header: HeaderInfo) -> TensorInfo | None:
     return embedding
 
 
-def _weight(tensor: TensorInfo, tables: Tables, kept: tuple[str, ...] = ()) -> Weight:
-    name = tensor.name
+def _weight(tensor: TensorInfo, known: Known, kept: tuple[str, ...] = ()) -> Weight:
+    name, tables = tensor.name, known.tables
     block, stem = _parted(name)
     bare = stem.rsplit(".", 1)[0]
-    experts = bare in EXPERTS
     row = tables["tensors"].get(bare, {})
     limit = int(tables["engine_defaults"]["memory"]["lazy_read_above_bytes"])
     return Weight(
         name=name,
-        bytes=-(-tensor.nbytes // ALIGNMENT) * ALIGNMENT,
+        bytes=padded_bytes(tensor.nbytes),
+        stays=known.stays(tensor, bare),
         place={"input": INPUT, "first": 0}.get(row.get("place", ""), OUTPUT) if block is None else block,
-        repack=not row.get("lookup", False) and _repacks(tensor, 3 if experts else 2, tables),
-        experts=experts,
+        experts=bare in EXPERTS,
         ffn=bare in DENSE,
         lazy=bool(row.get("lazy")) and tensor.nbytes > limit,
         dims=tensor.dims,
@@ -92,15 +109,6 @@ def _parted(name: str) -> tuple[int | None, str]:
         if number.isdecimal() and len(number) < 5 and stem:
             return int(number), stem
     return None, name
-
-
-def _repacks(tensor: TensorInfo, rank: int, tables: Tables) -> bool:
-    """The CPU re-packs matrices (experts: stacks of them) of some types whose rows come in whole groups."""
-    group = tables["repack"].get(tensor.type, {}).get("rows", 0)
-    dims = tensor.dims
-    while len(dims) > 1 and dims[-1] == 1:
-        dims = dims[:-1]
-    return int(group) > 0 and len(dims) == rank and dims[1] % int(group) == 0
 
 
 def layer_shapes(

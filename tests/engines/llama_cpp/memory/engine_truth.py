@@ -170,6 +170,24 @@ def _near(ours: int, theirs_mib: int, share: float, mib: int) -> bool:
     return abs(ours / MIB - theirs_mib) <= max(mib, share * theirs_mib)
 
 
+@cache
+def judged_buffers(table: str, processor: str):
+    """Rows of a table with the weights' bytes by buffer of the host, ours and the engine's (whole MiB, floored)."""
+    judged = []
+    for row in rows(table):
+        if row["method"] == "server-dry":
+            ours = _known(row["gguf"], launch_of(row)._replace(processor=processor)).buffers
+            judged.append((row, ours, same_buffers(ours, row["model_mib"])))
+    return judged
+
+
+def same_buffers(ours, theirs_mib) -> bool:
+    """Whether every buffer is as large as the engine says, which prints whole MiB, floored."""
+    return set(theirs_mib) <= set(ours) and {b: size // MIB for b, size in ours.items()} == {
+        b: theirs_mib.get(b, 0) for b in ours
+    }
+
+
 def scores(judgements):
     """Shape → criterion → (right, asked)."""
     table = defaultdict(lambda: defaultdict(lambda: [0, 0]))
@@ -196,3 +214,6 @@ if __name__ == "__main__":
     print(report(judged(), "one CPU"), "\n")
     print(report(judged_placements(), "devices"), "\n")
     print(report(judged_placements("unseen", "auto"), "made-up files"))
+    for table, processor in (("truth", "avx2"), ("amx", "amx")):
+        marks = [right for *_, right in judged_buffers(table, processor)]
+        print(f"\nbuffers of the host, {processor}: {sum(marks)}/{len(marks)}")
