@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
+from gezel_rules.engines.openai_http import Piece, ask_body, stream
 from gezel_rules.errors import EngineFailed
 from gezel_rules.runtime.launch import Launched
-from gezel_rules.runtime.openai import Piece, ask_body, stream
 
 Message = dict[str, str]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from gezel_rules import places
-from gezel_rules.engines.llama_cpp.foreign import Foreign
+from gezel_rules.engines.llama_cpp.outside_settings import Foreign
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.printable import printable
 from gezel_rules.record import NamedTuple
@@ -54,7 +54,7 @@ def look(choice: str | None, environ: Mapping[str, str], policies: Path | None, 
     from gezel_rules.engines.llama_cpp.find import VARIABLE, find_engine
     from gezel_rules.errors import BadInput
     from gezel_rules.facts.host import host_facts
-    from gezel_rules.planner.launch import read_policies
+    from gezel_rules.planner.plan import read_policies
 
     tables = read_policies(policies or places.policies_dir(), cache).tables
     labels = {name: row["label"] for name, row in tables["backends"].items()}
@@ -73,7 +73,7 @@ def _asked(
 ) -> tuple[Facts, list[Foreign]]:
     from gezel_rules.engines.llama_cpp.builds import build_facts, engine_at, read_build
     from gezel_rules.engines.llama_cpp.devices import device_rules
-    from gezel_rules.engines.llama_cpp.foreign import foreign_settings
+    from gezel_rules.engines.llama_cpp.outside_settings import foreign_settings
 
     rules = device_rules(tables["device_prefixes"], tables["software_renderers"], tables["integrated_gpus"])
     cpu = next(name for name, row in tables["backends"].items() if not row["gpu"])

@@ -13,8 +13,8 @@ from gezel_rules.decisions.explain import block, passed_on, why_not_value
 from gezel_rules.decisions.trace import Explainer
 from gezel_rules.documents.source import did_you_mean
 from gezel_rules.errors import BadInput
-from gezel_rules.planner.launch import Plan, make_plan
-from gezel_rules.planner.show import explainer
+from gezel_rules.planner.plan import Plan, make_plan
+from gezel_rules.planner.report import explainer
 from gezel_rules.planner.summary import stood_down
 
 

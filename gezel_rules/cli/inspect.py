@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the header summary. Raises BadInput."""
     from gezel_rules import places
     from gezel_rules.cli.request import policies_of
-    from gezel_rules.planner.launch import read_policies
+    from gezel_rules.planner.plan import read_policies
 
     tables = read_policies(policies_of(args), places.cache_dir()).tables
     drafters, projectors = tables["drafter_architectures"], tables["projector_architectures"]

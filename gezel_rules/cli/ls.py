@@ -14,7 +14,7 @@ from gezel_rules.errors import BadInput, GezelError
 from gezel_rules.facts.printable import printable
 
 if TYPE_CHECKING:
-    from gezel_rules.planner.launch import Request
+    from gezel_rules.planner.plan import Request
     from gezel_rules.store.wanted import Installed, InstallPlan
 
 HEADINGS = ("MODEL", "SIZE", "QUANT", "CONTEXT", "DRAFT", "PROJECTOR", "RUNS", "DRIFT")
@@ -50,7 +50,7 @@ class RunsHere:
 
     def answer(self, model: Installed) -> bool | None:
         """``None`` when nobody can tell: no engine was found, or the model's header cannot be read."""
-        from gezel_rules.planner.launch import make_plan
+        from gezel_rules.planner.plan import make_plan
 
         try:
             self._request = self._request or request.request_of(self._args)

@@ -14,7 +14,7 @@ from gezel_rules.errors import BadInput
 
 if TYPE_CHECKING:
     from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, PoolUse
-    from gezel_rules.engines.llama_cpp.memory.launch import Launch, Tables
+    from gezel_rules.engines.llama_cpp.memory.flags import Launch, Tables
 
 GIB = 1 << 30
 BAR = 40  # columns
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
 
 def launch_of(args: argparse.Namespace) -> Launch:
     """The flags as the arithmetic takes them."""
-    from gezel_rules.engines.llama_cpp.memory.launch import Launch
+    from gezel_rules.engines.llama_cpp.memory.flags import Launch
 
     return Launch(
         ctx=args.ctx,

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from gezel_rules.cli.request import add_arguments, request_of
 from gezel_rules.decisions.words import say, say_bytes
-from gezel_rules.planner.launch import Plan, make_plan
-from gezel_rules.planner.show import explainer, ladder, plan_json, refusal
+from gezel_rules.planner.plan import Plan, make_plan
+from gezel_rules.planner.report import explainer, ladder, plan_json, refusal
 from gezel_rules.planner.summary import notes, warnings
 
 __all__ = ["add_arguments", "run"]

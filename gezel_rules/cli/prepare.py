@@ -13,8 +13,8 @@ from gezel_rules.cli.run import Ground, Prepared
 from gezel_rules.engines.llama_cpp.find import Engine, find_engine
 from gezel_rules.errors import BadInput, Refused
 from gezel_rules.facts.fact import UNKNOWN
-from gezel_rules.planner.launch import Plan, build_of, make_plan, plan_degraded, plan_without_drafter
-from gezel_rules.planner.show import explainer, plan_record, refusal
+from gezel_rules.planner.plan import Plan, build_of, make_plan, plan_degraded, plan_without_drafter
+from gezel_rules.planner.report import explainer, plan_record, refusal
 from gezel_rules.runtime.launch import Guide, Order
 from gezel_rules.runtime.supervise import wanted_address
 

@@ -95,7 +95,7 @@ def backend_for(args: argparse.Namespace) -> str:
     from gezel_rules import places
     from gezel_rules.facts.fact import UNKNOWN
     from gezel_rules.planner.gather import Machine, machine_facts
-    from gezel_rules.planner.launch import read_policies
+    from gezel_rules.planner.plan import read_policies
 
     tables = read_policies(request.policies_of(args), places.cache_dir()).tables
     if args.backend:
@@ -115,7 +115,7 @@ def drafter_rule(entry: Entry, policies: Path) -> DrafterApplies:
     from gezel_rules.decisions.decide import decide
     from gezel_rules.decisions.trace import Explainer
     from gezel_rules.facts.fact import UNKNOWN, Fact
-    from gezel_rules.planner.launch import read_policies
+    from gezel_rules.planner.plan import read_policies
 
     def applies(backend: str) -> tuple[bool, str]:
         draft = entry.draft

@@ -9,7 +9,7 @@ from typing import Any
 
 from gezel_rules import places
 from gezel_rules.errors import BadInput
-from gezel_rules.planner.launch import Request
+from gezel_rules.planner.plan import Request
 from gezel_rules.planner.subject import Places
 
 

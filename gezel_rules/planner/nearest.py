@@ -8,7 +8,7 @@ from typing import Any
 from gezel_rules.decisions.words import say, say_bytes
 from gezel_rules.engines.llama_cpp.capacity import Capacity
 from gezel_rules.errors import BadInput
-from gezel_rules.planner.launch import Plan, make_plan, plan_with
+from gezel_rules.planner.plan import Plan, make_plan, plan_with
 from gezel_rules.record import NamedTuple
 
 NOTHING = "nothing in the catalog fits this machine"

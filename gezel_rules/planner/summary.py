@@ -8,7 +8,7 @@ from typing import Any
 
 from gezel_rules.decisions.trace import Explainer
 from gezel_rules.facts.fact import UNKNOWN
-from gezel_rules.planner.launch import Plan
+from gezel_rules.planner.plan import Plan
 from gezel_rules.policy.model import STAND_DOWNS
 
 BUDGET = "flag.reasoning-budget"

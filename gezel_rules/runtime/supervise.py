@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gezel_rules.engines.llama_cpp.find import Engine
+from gezel_rules.engines.openai_http import Address, status
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import process, tether
 from gezel_rules.runtime.engine_log import EngineLog
-from gezel_rules.runtime.openai import Address, status
 from gezel_rules.runtime.rules import Supervision, argument
 from gezel_rules.runtime.state_files import new_id
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import cache
 
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.record import NamedTuple
 
 MIB = 1 << 20

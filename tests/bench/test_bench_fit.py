@@ -19,8 +19,8 @@ from fit_table import GOOD, PART, WORSE, Row, Table, benching
 
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, estimate_geometry
 from gezel_rules.planner.gather import gpus
-from gezel_rules.planner.launch import PLACED_BY, Plan, plan_with
-from gezel_rules.planner.show import explainer, refusal
+from gezel_rules.planner.plan import PLACED_BY, Plan, plan_with
+from gezel_rules.planner.report import explainer, refusal
 from gezel_rules.planner.summary import summary
 
 TESTS = Path(__file__).parents[1]

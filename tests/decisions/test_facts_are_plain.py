@@ -12,7 +12,7 @@ from gezel_rules.cli.request import on_shelf
 from gezel_rules.engines.llama_cpp.functions import SIGNATURES
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.vocabulary import WORDS
-from gezel_rules.planner.launch import Request, make_plan
+from gezel_rules.planner.plan import Request, make_plan
 from gezel_rules.planner.subject import Places
 
 HOSTS = sorted(path.stem for path in (places.catalog_dir() / "hosts").glob("*.yaml"))

@@ -9,8 +9,8 @@ from typing import Any
 
 from gezel_rules.catalog import ids
 from gezel_rules.places import catalog_dir, policies_dir
-from gezel_rules.planner.launch import Plan, Request, make_plan
-from gezel_rules.planner.show import explainer, refusal
+from gezel_rules.planner.plan import Plan, Request, make_plan
+from gezel_rules.planner.report import explainer, refusal
 from gezel_rules.planner.subject import Places
 from gezel_rules.planner.summary import notes, warnings
 

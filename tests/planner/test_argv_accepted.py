@@ -18,8 +18,8 @@ from gezel_rules.engines.llama_cpp.engine_output import parse_help
 from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import BadInput
 from gezel_rules.places import catalog_dir, policies_dir
-from gezel_rules.planner.launch import Plan, Request, make_plan
-from gezel_rules.planner.show import explainer
+from gezel_rules.planner.plan import Plan, Request, make_plan
+from gezel_rules.planner.report import explainer
 from gezel_rules.planner.subject import Places
 from gezel_rules.planner.summary import summary
 

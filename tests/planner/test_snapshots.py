@@ -18,8 +18,8 @@ from syrupy.extensions.json import JSONSnapshotExtension
 from gezel_rules.decisions.explain import said_value
 from gezel_rules.decisions.words import say
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.launch import plan_with
-from gezel_rules.planner.show import explainer, plan_json
+from gezel_rules.planner.plan import plan_with
+from gezel_rules.planner.report import explainer, plan_json
 from gezel_rules.policy.model import STAND_DOWNS
 
 TELLING = [

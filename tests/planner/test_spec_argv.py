@@ -8,8 +8,8 @@ from worlds import HELP, World, card, dflash, drafter, shape
 from gezel_rules.engines.llama_cpp.engine_output import parse_help
 from gezel_rules.errors import BadInput
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.launch import read_policies
-from gezel_rules.planner.show import plan_record
+from gezel_rules.planner.plan import read_policies
+from gezel_rules.planner.report import plan_record
 
 POLICIES = read_policies(policies_dir(), None)
 FLAGS = sorted({POLICIES.decisions[name].flag for name in POLICIES.flags} - {"*"})

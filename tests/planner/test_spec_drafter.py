@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from worlds import World, card, dflash, draft_file, drafter, shape
 
-from gezel_rules.planner.launch import build_of
+from gezel_rules.planner.plan import build_of
 
 HEAD = shape(arch="qwen3", mtp=1)
 PLAIN = shape()

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from gguf_files import write_gguf
 
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.launch import Plan, Request, make_plan
-from gezel_rules.planner.show import explainer, plan_json
+from gezel_rules.planner.plan import Plan, Request, make_plan
+from gezel_rules.planner.report import explainer, plan_json
 from gezel_rules.planner.subject import Places
 
 GIB = 1 << 30

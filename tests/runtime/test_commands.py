@@ -284,7 +284,7 @@ def test_kill_9_of_serve_leaves_no_engine_and_the_next_start_tidies_up(served, d
 
 
 def _get(url: str, key: str) -> int | None:
-    from gezel_rules.runtime.openai import Address, status
+    from gezel_rules.engines.openai_http import Address, status
 
     host, _, port = url.removeprefix("http://").rpartition(":")
     return status(Address(host, int(port)), "/v1/models", key, 5)

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 import pytest
 
 from gezel_rules import places
+from gezel_rules.engines.openai_http import ask_body, stream
 from gezel_rules.errors import EngineFailed
 from gezel_rules.logs.watch import Verdict, classify, load_log_policy
 from gezel_rules.runtime import journal, leases, recover, registry
 from gezel_rules.runtime.interrupts import Interrupts
 from gezel_rules.runtime.launch import Guide, Order, died, exit_words, launched
-from gezel_rules.runtime.openai import ask_body, stream
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 PORT = ("--port", "0")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from gezel_rules.engines.openai_http import Address
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.runtime import process, supervise
-from gezel_rules.runtime.openai import Address
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 

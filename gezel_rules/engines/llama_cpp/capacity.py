@@ -12,8 +12,8 @@ from gezel_rules.engines.llama_cpp.draft_context import DraftContext
 from gezel_rules.engines.llama_cpp.functions import PLAIN
 from gezel_rules.engines.llama_cpp.memory.capacity import largest
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
+from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.engines.llama_cpp.memory.placement import Placement, as_asked, place
 from gezel_rules.engines.llama_cpp.memory.placement import Pool as MemoryPool
 from gezel_rules.engines.pools import Pool, device_pools, lessened, ram_pool

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.errors import BadInput
 from gezel_rules.gguf.records import Header
 

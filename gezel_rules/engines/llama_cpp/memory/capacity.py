@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.flags import Launch, settle
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
 from gezel_rules.engines.llama_cpp.memory.kv_cache import caches
-from gezel_rules.engines.llama_cpp.memory.launch import Launch, settle
 from gezel_rules.engines.llama_cpp.memory.placement import STEPS, Pool, place
 from gezel_rules.engines.llama_cpp.memory.recurrent import state_parts
 from gezel_rules.record import NamedTuple

@@ -4,9 +4,9 @@ known to ``compute`` and for files whose layers are incomplete. Callers must say
 from __future__ import annotations
 
 from gezel_rules.engines.llama_cpp.memory.blocks import FLOAT
+from gezel_rules.engines.llama_cpp.memory.flags import Context
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
 from gezel_rules.engines.llama_cpp.memory.kv_cache import window_cells
-from gezel_rules.engines.llama_cpp.memory.launch import Context
 from gezel_rules.engines.llama_cpp.memory.layers import number
 from gezel_rules.engines.llama_cpp.memory.offload import HOST, Owners
 

@@ -14,10 +14,10 @@ from functools import lru_cache
 
 from gezel_rules.engines.llama_cpp.memory.blocks import FLOAT, Indexer, Pass
 from gezel_rules.engines.llama_cpp.memory.embeddings import PerLayer, inject, look_up, stack, stacked_layer
+from gezel_rules.engines.llama_cpp.memory.flags import Context, Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
 from gezel_rules.engines.llama_cpp.memory.graph import Graph, peaks
 from gezel_rules.engines.llama_cpp.memory.kv_cache import window_cells
-from gezel_rules.engines.llama_cpp.memory.launch import Context, Launch
 from gezel_rules.engines.llama_cpp.memory.layer_pass import layer_pass
 from gezel_rules.engines.llama_cpp.memory.layers import number as count
 from gezel_rules.engines.llama_cpp.memory.offload import HOST, Owners

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.llama_cpp.memory.coarse import coarse_parts, replayed
 from gezel_rules.engines.llama_cpp.memory.compute import compute_parts, draft_parts
+from gezel_rules.engines.llama_cpp.memory.flags import Context, Launch, Tables, mtp_context, settle
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
 from gezel_rules.engines.llama_cpp.memory.host_buffers import BUFFERS, processor_of
 from gezel_rules.engines.llama_cpp.memory.kv_cache import Cache, caches, mtp_caches
-from gezel_rules.engines.llama_cpp.memory.launch import Context, Launch, Tables, mtp_context, settle
 from gezel_rules.engines.llama_cpp.memory.offload import HOST, owners, place_layers, place_weights
 from gezel_rules.engines.llama_cpp.memory.output import output_bytes
 from gezel_rules.engines.llama_cpp.memory.recurrent import state_parts

@@ -10,8 +10,8 @@ from gezel_rules.engines.llama_cpp.memory.weights import Weight, all_weights, la
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
+    from gezel_rules.engines.llama_cpp.memory.flags import Tables
     from gezel_rules.engines.llama_cpp.memory.header_info import HeaderInfo
-    from gezel_rules.engines.llama_cpp.memory.launch import Tables
 
 
 class Layer(NamedTuple):

@@ -14,8 +14,8 @@ from gezel_rules.errors import BadInput
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
+    from gezel_rules.engines.llama_cpp.memory.flags import Launch, Tables
     from gezel_rules.engines.llama_cpp.memory.header_info import TensorInfo
-    from gezel_rules.engines.llama_cpp.memory.launch import Launch, Tables
 
 HOST, REPACK, AMX = "Host", "CPU_REPACK", "AMX"
 BUFFERS = (HOST, REPACK, AMX)

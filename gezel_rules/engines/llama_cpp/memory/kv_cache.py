@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gezel_rules.engines.llama_cpp.memory.flags import Context, Tables, padded
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, Layer
-from gezel_rules.engines.llama_cpp.memory.launch import Context, Tables, padded
 from gezel_rules.errors import BadInput
 from gezel_rules.record import NamedTuple
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from gezel_rules.errors import BadInput
 
 if TYPE_CHECKING:
+    from gezel_rules.engines.llama_cpp.memory.flags import Tables
     from gezel_rules.engines.llama_cpp.memory.header_info import HeaderInfo
-    from gezel_rules.engines.llama_cpp.memory.launch import Tables
 
 
 MOST = 1 << 40  # no count of a real model comes near; keeps a broken header's arithmetic small

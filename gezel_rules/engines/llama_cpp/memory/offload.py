@@ -7,8 +7,8 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
+from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.engines.llama_cpp.memory.weights import INPUT, OUTPUT, Weight
 from gezel_rules.errors import BadInput
 from gezel_rules.record import NamedTuple

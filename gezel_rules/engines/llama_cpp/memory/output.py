@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gezel_rules.engines.llama_cpp.memory.flags import Context
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Context
 
 FLOAT = 4  # bytes
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, PoolUse, estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.engines.llama_cpp.memory.offload import HOST
 from gezel_rules.engines.llama_cpp.memory.split import balanced, filled
 from gezel_rules.record import NamedTuple

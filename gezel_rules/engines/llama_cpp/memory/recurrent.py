@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gezel_rules.engines.llama_cpp.memory.flags import Context
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
 from gezel_rules.engines.llama_cpp.memory.kv_cache import COARSE_RATIO, FINE_RATIO
-from gezel_rules.engines.llama_cpp.memory.launch import Context
 from gezel_rules.engines.llama_cpp.memory.layers import number
 
 FLOAT = 4  # bytes

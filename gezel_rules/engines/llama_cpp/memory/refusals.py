@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gezel_rules.engines.llama_cpp.memory.flags import Context, Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Context, Launch
 from gezel_rules.engines.llama_cpp.memory.layers import number
 
 

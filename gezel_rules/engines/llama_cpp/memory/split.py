@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.flags import Launch, mtp_context, settle
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
 from gezel_rules.engines.llama_cpp.memory.kv_cache import caches, mtp_caches
-from gezel_rules.engines.llama_cpp.memory.launch import Launch, mtp_context, settle
 from gezel_rules.engines.llama_cpp.memory.offload import HOST, Owners, place_weights
 from gezel_rules.engines.llama_cpp.memory.recurrent import state_parts
 

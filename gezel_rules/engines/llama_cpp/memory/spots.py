@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gezel_rules.engines.llama_cpp.memory.flags import Context, Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
 from gezel_rules.engines.llama_cpp.memory.graph import Graph
 from gezel_rules.engines.llama_cpp.memory.kv_cache import row_bytes, window_cells
-from gezel_rules.engines.llama_cpp.memory.launch import Context, Launch
 from gezel_rules.engines.llama_cpp.memory.offload import HOST, Owners, override_of, overrides
 from gezel_rules.record import NamedTuple
 

@@ -9,8 +9,8 @@ from gezel_rules.engines.llama_cpp.memory.host_buffers import HOST, Stay, padded
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
+    from gezel_rules.engines.llama_cpp.memory.flags import Tables
     from gezel_rules.engines.llama_cpp.memory.header_info import HeaderInfo, TensorInfo
-    from gezel_rules.engines.llama_cpp.memory.launch import Tables
 
 INPUT, OUTPUT = -1, -2
 """Places beside the layers: the input side always stays on the host; the output side counts as one more layer."""

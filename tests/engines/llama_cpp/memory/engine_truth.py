@@ -15,8 +15,8 @@ from pathlib import Path
 
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.gguf import read_header
 from gezel_rules.places import policies_dir
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate, estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.errors import BadInput
 from gezel_rules.gguf import Array, Header, Tensor
 

@@ -6,8 +6,8 @@ import pytest
 from engine_truth import MIB, architectures, judged_buffers, rows, shape
 
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.host_buffers import BUFFERS, stays
-from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.errors import BadInput
 from gezel_rules.gguf.records import Tensor
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Launch
+from gezel_rules.engines.llama_cpp.memory.flags import Launch
 
 PAD = 256
 shapes = st.sampled_from(sorted(index())).map(shape)

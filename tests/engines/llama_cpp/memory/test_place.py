@@ -17,7 +17,7 @@ from gezel_rules.engines.llama_cpp.memory.capacity import (
     with_window,
 )
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Launch
+from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.placement import Pool, place
 
 GIB = 1 << 30

@@ -12,7 +12,7 @@ import rpc_servers
 from engine_truth import MIB, shape, sparse
 
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
-from gezel_rules.engines.llama_cpp.memory.launch import Launch
+from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.placement import Pool, place
 
 pytestmark = pytest.mark.engine

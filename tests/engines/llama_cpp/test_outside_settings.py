@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gezel_rules.engines.llama_cpp.builds import engine_at, read_build
 from gezel_rules.engines.llama_cpp.engine_output import parse_help
-from gezel_rules.engines.llama_cpp.foreign import Foreign, config_files, foreign_settings
+from gezel_rules.engines.llama_cpp.outside_settings import Foreign, config_files, foreign_settings
 from gezel_rules.facts.secrets import HIDDEN, is_secret, without_secrets
 
 HELP = parse_help((Path(__file__).parents[2] / "data/engine-help/llama-server-0.6.0-dev.help.txt").read_text())

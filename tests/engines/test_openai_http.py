@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gezel_rules.engines.openai_http import LINE_BYTES, Address, Piece, ask_body, status, stream
 from gezel_rules.errors import EngineFailed
-from gezel_rules.runtime.openai import LINE_BYTES, Address, Piece, ask_body, status, stream
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 
@@ -126,7 +126,7 @@ JSON = st.recursive(
 
 @given(st.lists(JSON, max_size=4))
 def test_no_event_breaks_the_client(events):
-    from gezel_rules.runtime.openai import _pieces
+    from gezel_rules.engines.openai_http import _pieces
 
     lines = iter([b"data: " + json.dumps(data).encode() + b"\n" for data in events] + [b"data: [DONE]\n"])
 

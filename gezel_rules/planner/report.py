@@ -9,8 +9,8 @@ from gezel_rules.decisions.trace import Explainer
 from gezel_rules.engines.llama_cpp.functions import function_units
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.vocabulary import units
-from gezel_rules.planner.launch import Plan, plan_degraded, plan_without_drafter
 from gezel_rules.planner.nearest import nearest
+from gezel_rules.planner.plan import Plan, plan_degraded, plan_without_drafter
 from gezel_rules.planner.summary import notes, summary, warnings
 
 RUNGS = 3
