@@ -19,6 +19,11 @@ def policies_dir() -> Path:
     return _shipped("policies")
 
 
+def chosen(policies: Path) -> Path | None:
+    """A directory of policies that somebody chose; ``None`` for the shipped one."""
+    return None if policies == policies_dir() else policies
+
+
 def catalog_dir() -> Path:
     """The shipped catalog: ``models/`` and ``hosts/``."""
     return _shipped("catalog")

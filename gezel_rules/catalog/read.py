@@ -18,7 +18,15 @@ from gezel_rules.errors import BadInput, Problem
 from gezel_rules.places import shown
 
 _REQUIRED = {"id": TEXT, "name": TEXT, "family": TEXT, "summary": TEXT, "quant": TEXT, "files": LIST}
-_OPTIONAL = {"license": TEXT, "chat": FLAG, "draft": MAP, "excluded": LIST, "tuning": MAP, "header": MAP}
+_OPTIONAL = {
+    "engine": TEXT,
+    "license": TEXT,
+    "chat": FLAG,
+    "draft": MAP,
+    "excluded": LIST,
+    "tuning": MAP,
+    "header": MAP,
+}
 _QUANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _WORDS = ("id", "name", "family", "summary", "quant", "license", "chat")
 
@@ -47,7 +55,8 @@ def _entry(root: Node, path: Path, problems: list[Problem]) -> Entry | None:
         return None
     said: dict[str, Any] = {key: got[key].value if key in got else None for key in _WORDS}
     kept = tuple(item for item in excluded if item is not None)
-    return Entry(**said, files=files, draft=draft, excluded=kept, tuned=tuned, overlays=overlays,
+    engine = {"engine": got["engine"].value} if "engine" in got else {}
+    return Entry(**said, **engine, files=files, draft=draft, excluded=kept, tuned=tuned, overlays=overlays,
                  header=got.get("header"), root=root)  # fmt: skip
 
 

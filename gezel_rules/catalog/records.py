@@ -125,6 +125,8 @@ class Entry(NamedTuple):
     """The ``header`` block, unread; ``header_of`` expands it."""
     root: Node
     """The whole file with places, for later checks."""
+    engine: str = "llama-cpp"
+    """The engine family that runs it."""
 
     @property
     def file(self) -> str:

@@ -32,7 +32,7 @@ _SHORT = re.compile(r"(?P<repo>[^/:]+/[^/:]+)(?::(?P<quant>[^/]*))?", re.DOTALL)
 _QUANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _MARKED = re.compile(r"\.{0,2}[\\/]|[A-Za-z]:[\\/]")  # an absolute path, or one that starts in this directory or above
-_SUFFIX = ".gguf"
+MODEL_SUFFIX = ".gguf"
 
 
 class Reference(NamedTuple):
@@ -79,7 +79,7 @@ def parse_reference(text: str, known: Callable[[str], bool] = lambda _: False) -
 def _is_path(text: str) -> bool:
     """Cannot be meant as anything but a file, whether it exists or not."""
     marked = _MARKED.match(text) or text[0] == "~" or text in (".", "..") or "\\" in text
-    return bool(marked) or text.lower().endswith(_SUFFIX) or text.count("/") > 1
+    return bool(marked) or text.lower().endswith(MODEL_SUFFIX) or text.count("/") > 1
 
 
 def _file(path: str) -> Reference:
@@ -114,7 +114,7 @@ def _hub(rest: str, text: str) -> Reference:
         raise BadInput(f"not a model: {_shown(text)}: the revision {fault}")
     if match["file"] is None:
         return Reference("hub", match["repo"], _quant(match["quant"], text), revision=revision)
-    if fault := names.relative_path_fault(file) or _no_gguf(file):
+    if fault := names.relative_path_fault(file) or _no_model_file(file):
         raise BadInput(f"not a model: {_shown(text)}: the file {fault}")
     return Reference("hub", match["repo"], file=file, revision=revision)
 
@@ -127,8 +127,8 @@ def _quant(quant: str | None, text: str) -> str:
     return quant.upper()
 
 
-def _no_gguf(file: str) -> str:
-    return "" if file.lower().endswith(_SUFFIX) else f"must end in {_SUFFIX}"
+def _no_model_file(file: str) -> str:
+    return "" if file.lower().endswith(MODEL_SUFFIX) else f"must end in {MODEL_SUFFIX}"
 
 
 def _file_url(text: str) -> Reference:
@@ -150,7 +150,7 @@ def _url(text: str) -> Reference:
     if fault := names.url_fault(text):
         raise BadInput(f"not a model: {_without_secrets(text)} {fault}")
     name = _last_step(text)
-    if fault := names.file_name_fault(name) or _no_gguf(name):
+    if fault := names.file_name_fault(name) or _no_model_file(name):
         raise BadInput(f"not a model: {_without_secrets(text)}: the file's name {name!a:.100} {fault}")
     return Reference("url", text)
 

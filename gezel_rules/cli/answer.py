@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
-from gezel_rules.engines.openai_http import Piece, ask_body, stream
+from gezel_rules.engines.openai_http import Call, Piece
 from gezel_rules.errors import EngineFailed
 from gezel_rules.runtime.launch import Launched
 
@@ -15,8 +15,8 @@ Message = dict[str, str]
 
 
 class Talk:
-    """A talk with one engine. ``endpoint`` is ``completion`` (a prompt is continued) or ``chat`` (it is answered, and
-    what was said before is sent along). Answers go to ``out``, thoughts to ``err`` where that is a terminal."""
+    """A talk with one engine. ``endpoint`` is the kind of request its family makes of it; what was said before is
+    sent along where that kind takes it. Answers go to ``out``, thoughts to ``err`` where that is a terminal."""
 
     def __init__(self, engine: Launched, endpoint: str, max_tokens: int, idle: float, out: TextIO, err: TextIO) -> None:
         self.engine, self.endpoint = engine, endpoint
@@ -37,10 +37,9 @@ class Talk:
 
     def _pieces(self, prompt: str) -> Iterator[Piece]:
         self._said.append({"role": "user", "content": prompt})
-        asked: str | Sequence[Message] = prompt if self.endpoint == "completion" else self._said
         running = self.engine.running
-        body = ask_body(self.endpoint, asked, self._max_tokens)
-        return stream(running.address, running.key, self.endpoint, body, self._idle)
+        call = Call(running.address, running.key, self._said, self._max_tokens, self._idle)
+        return running.contract.requests[self.endpoint](call)
 
     def _show(self, text: str) -> None:
         self._out.write(text)

@@ -4,82 +4,35 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from gezel_rules import places
-from gezel_rules.engines.llama_cpp.outside_settings import Foreign
+from gezel_rules.cli.arguments import add_engine, add_family, session_of
+from gezel_rules.engines.family import OutsideSetting
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.printable import printable
-from gezel_rules.record import NamedTuple
+from gezel_rules.session.offer import Offer, look
 
 GIB = 1 << 30
 
 Facts = Mapping[str, Fact]
 
 
-class Offer(NamedTuple):
-    """What this machine offers: the engine's ``command`` (``None``: none found, and ``why``), facts, foreign settings,
-    and policy's labels for backends."""
-
-    command: tuple[str, ...] | None
-    why: str
-    facts: Facts
-    foreign: list[Foreign]
-    labels: Mapping[str, str]
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("--engine", metavar="PATH", help="a llama-server, or 'embedded' (default: the one found)")
+    add_engine(parser)
+    add_family(parser)
 
 
-def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
+def run(args: argparse.Namespace) -> int:
     """Show the offer; 1 when there is no engine. Raises GezelError when the engine asked for is not one or fails."""
-    sink = out or sys.stdout
-    policies = getattr(args, "policies", None)
-    offer = look(getattr(args, "engine", None), os.environ, Path(policies) if policies else None, places.cache_dir())
-    if getattr(args, "json", False):
-        sink.write(json.dumps(as_json(offer), indent=2) + "\n")
+    session = session_of(args)
+    offer = look(session, session.family(args.family), args.engine)
+    if args.json:
+        print(json.dumps(as_json(offer), indent=2))
     else:
-        sink.writelines(f"{line}\n" for line in as_text(offer))
+        print("\n".join(as_text(offer)))
     return 0 if offer.command else 1
-
-
-def look(choice: str | None, environ: Mapping[str, str], policies: Path | None, cache: Path | None) -> Offer:
-    """Ask the machine and its engine; devices are asked anew, whatever was kept."""
-    from gezel_rules.engines.llama_cpp.find import VARIABLE, find_engine
-    from gezel_rules.errors import BadInput
-    from gezel_rules.facts.host import host_facts
-    from gezel_rules.planner.plan import read_policies
-
-    tables = read_policies(policies or places.policies_dir(), cache).tables
-    labels = {name: row["label"] for name, row in tables["backends"].items()}
-    try:
-        engine = find_engine(choice, environ)
-    except BadInput as error:
-        if choice or environ.get(VARIABLE):
-            raise
-        return Offer(None, str(error), host_facts(), [], labels)
-    facts, foreign = _asked(engine.kind, engine.command, environ, tables, cache)
-    return Offer(engine.command, "", {**host_facts(), **facts}, foreign, labels)
-
-
-def _asked(
-    kind: str, command: tuple[str, ...], environ: Mapping[str, str], tables: Mapping[str, Any], cache: Path | None
-) -> tuple[Facts, list[Foreign]]:
-    from gezel_rules.engines.llama_cpp.builds import build_facts, engine_at, read_build
-    from gezel_rules.engines.llama_cpp.devices import device_rules
-    from gezel_rules.engines.llama_cpp.outside_settings import foreign_settings
-
-    rules = device_rules(tables["device_prefixes"], tables["software_renderers"], tables["integrated_gpus"])
-    cpu = next(name for name, row in tables["backends"].items() if not row["gpu"])
-    facts = build_facts(command, cache, environ, kind=kind, rules=rules, cpu_backend=cpu, fresh=True)
-    build = read_build(engine_at(kind, command, cache, environ))
-    return facts, foreign_settings(environ, flags=build.flags, variables=build.variables)
 
 
 def as_json(offer: Offer) -> dict[str, Any]:
@@ -87,7 +40,7 @@ def as_json(offer: Offer) -> dict[str, Any]:
     return {
         "engine": {"command": offer.command} if offer.command else {"command": None, "why": offer.why},
         "facts": {name: _fact(fact) for name, fact in offer.facts.items()},
-        "foreign": [setting._asdict() for setting in offer.foreign],
+        "foreign": [setting._asdict() for setting in offer.outside],
     }
 
 
@@ -102,9 +55,9 @@ def as_text(offer: Offer) -> Iterator[str]:
     yield from _engine(offer)
     yield ""
     yield from _host(offer.facts)
-    if offer.foreign:
+    if offer.outside:
         yield ""
-        yield from _foreign(offer.foreign)
+        yield from _outside(offer.outside)
 
 
 def _engine(offer: Offer) -> Iterator[str]:
@@ -118,7 +71,8 @@ def _engine(offer: Offer) -> Iterator[str]:
     yield _row(
         "backend", "unknown" if backend is UNKNOWN else offer.labels.get(backend, backend), facts["engine.backend"]
     )
-    yield _row("options", f"{len(facts['engine.flags'].value)}", facts["engine.flags"])
+    flags = facts["engine.flags"]
+    yield _row("options", "unknown" if flags.value is UNKNOWN else f"{len(flags.value)}", flags)
     devices = facts["devices"]
     if devices.value is UNKNOWN or not devices.value:
         yield _row("devices", "unknown" if devices.value is UNKNOWN else "none", devices)
@@ -127,7 +81,8 @@ def _engine(offer: Offer) -> Iterator[str]:
 
 
 def _version(facts: Facts) -> str:
-    version, build = facts["engine.version"].value, facts["engine.build"].value
+    number = facts.get("engine.build")
+    version, build = facts["engine.version"].value, number.value if number else UNKNOWN
     if build is UNKNOWN:
         return "unknown" if version is UNKNOWN else str(version)
     return f"build {build}" if version is UNKNOWN else f"{version} (build {build})"
@@ -157,7 +112,7 @@ def _gib(size: int) -> str:
     return f"{size / GIB:,.1f} GiB"
 
 
-def _foreign(settings: list[Foreign]) -> Iterator[str]:
+def _outside(settings: list[OutsideSetting]) -> Iterator[str]:
     yield "set outside (a flag of the plan beats each of these)"
     for setting in settings:
         what = " ".join(part for part in (setting.option, setting.value) if part)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from gezel_rules import places
-from gezel_rules.cli import request
-from gezel_rules.cli.devices import Offer, look
+from gezel_rules.cli.arguments import add_engine, session_of
+from gezel_rules.engines import registry
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.printable import printable
-from gezel_rules.record import NamedTuple
+from gezel_rules.planner.plan import build_of
+from gezel_rules.session.offer import Offer, look
 
 REPAIR = "'gezel-rules doctor --repair' deletes it"
 
@@ -29,7 +29,7 @@ class Finding(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("--engine", metavar="PATH", help="a llama-server, or 'embedded' (default: the one found)")
+    add_engine(parser)
     parser.add_argument("--repair", action="store_true", help="delete what crashes left and nobody needs")
 
 
@@ -47,12 +47,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def findings(args: argparse.Namespace) -> Iterator[Finding]:
-    """Engine and devices, what steers the engine from outside, the last failed launch, the store."""
-    offer = look(args.engine, os.environ, args.policies, places.cache_dir())
-    yield from _engine(offer)
-    yield from _foreign(offer)
-    yield from _failures(places.state_dir(), offer)
-    yield from _store(request.store_of(args), args.repair)
+    """Each engine family's engine and devices, what steers it from outside, the last failed launch, the store.
+
+    A family that was not asked for and has no engine here is left out, but for the one meant when nobody names any.
+    """
+    session = session_of(args)
+    for name in registry.names():
+        default = name == registry.DEFAULT
+        offer = look(session, session.family(name), args.engine if default else None)
+        if default or offer.command:
+            yield from _engine(offer)
+            yield from _outside(offer)
+            yield from _broken_drafters(session.state, offer)
+    yield from _failures(session.state)
+    yield from _store(session.store, args.repair)
 
 
 def _engine(offer: Offer) -> Iterator[Finding]:
@@ -77,17 +85,16 @@ def _engine(offer: Offer) -> Iterator[Finding]:
             yield Finding("engine", what, "plans leave fitting to the engine")
 
 
-def _foreign(offer: Offer) -> Iterator[Finding]:
-    for setting in offer.foreign:
+def _outside(offer: Offer) -> Iterator[Finding]:
+    for setting in offer.outside:
         if setting.stands:
             what = f"{printable(setting.source)} sets {printable(setting.option)} to {printable(setting.value)}"
             yield Finding("outside", what, "it reaches the engine behind every plan that does not set it", wrong=False)
 
 
-def _failures(state: Path, offer: Offer) -> Iterator[Finding]:
-    """The last failed launch, and the drafters that broke this build."""
+def _failures(state: Path) -> Iterator[Finding]:
+    """The last failed launch."""
     from gezel_rules.runtime.launch import INCIDENTS
-    from gezel_rules.runtime.recover import broken_drafters
     from gezel_rules.runtime.state_files import each_json
 
     incidents = [incident for _, incident in each_json(state / INCIDENTS)]
@@ -96,8 +103,14 @@ def _failures(state: Path, offer: Offer) -> Iterator[Finding]:
         failure = last.get("failure") or f"exit status {last.get('exit_status')}"
         what = f"the last failure: {printable(str(last.get('model')))}, {printable(str(failure))}"
         yield Finding("launch", what, printable(str(last.get("advice") or "")), wrong=False)
-    version = offer.facts["engine.version"].value if offer.command else UNKNOWN
-    for drafter, why in ({} if version is UNKNOWN else broken_drafters(state, str(version))).items():
+
+
+def _broken_drafters(state: Path, offer: Offer) -> Iterator[Finding]:
+    """The drafters that broke this build."""
+    from gezel_rules.runtime.recover import broken_drafters
+
+    build = build_of(offer.facts) if offer.command else ""
+    for drafter, why in broken_drafters(state, build).items() if build else ():
         what = f"{printable(drafter)} broke this engine build ({printable(why)}) and is left out"
         yield Finding("launch", what, "a new build of the engine gets a new chance", wrong=False)
 

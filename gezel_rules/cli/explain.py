@@ -7,20 +7,21 @@ import json
 import shlex
 from collections.abc import Iterator
 
-from gezel_rules.cli import request
+from gezel_rules.cli.arguments import add_arguments as add_plan_arguments
+from gezel_rules.cli.arguments import conditions_of, session_of
 from gezel_rules.decisions.decide import Judgement
 from gezel_rules.decisions.explain import block, passed_on, why_not_value
 from gezel_rules.decisions.trace import Explainer
 from gezel_rules.documents.source import did_you_mean
 from gezel_rules.errors import BadInput
-from gezel_rules.planner.plan import Plan, make_plan
+from gezel_rules.planner.plan import Plan
 from gezel_rules.planner.report import explainer
 from gezel_rules.planner.summary import stood_down
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    request.add_arguments(parser)
+    add_plan_arguments(parser)
     parser.add_argument("subject", metavar="SUBJECT", nargs="?", default="all", help="a flag, a decision, or all")
     parser.add_argument("--why-not", metavar="VALUE", help="why SUBJECT is not VALUE")
 
@@ -39,7 +40,7 @@ def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Nam
 
 def run(args: argparse.Namespace) -> int:
     """Explain; raises BadInput for a subject nobody knows."""
-    plan = make_plan(request.request_of(args))
+    plan = session_of(args).plan(args.model, conditions_of(args))
     explain = explainer(plan)
     chosen = subjects(plan, args.subject)
     if args.why_not is not None:
@@ -71,7 +72,7 @@ def subjects(plan: Plan, subject: str) -> list[Judgement]:
     if subject in judgements:
         return [judgements[subject]]
     by_flag = {judgements[name].decision.flag: judgements[name] for name in plan.trace.policies.flags}
-    for name, spellings in plan.trace.policies.tables["option_spellings"].items():
+    for name, spellings in plan.trace.policies.tables.get("option_spellings", {}).items():
         for spelling in (name, *spellings):
             by_flag |= {other: by_flag[flag] for flag in (name, *spellings) if flag in by_flag for other in (spelling,)}
     if subject in by_flag:

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gezel_rules.cli import request
-from gezel_rules.cli.pull import drafter_rule, model_json
+from gezel_rules.cli.arguments import session_of
+from gezel_rules.cli.stored import model_json, size_words
 from gezel_rules.errors import BadInput, GezelError
 from gezel_rules.facts.printable import printable
 
 if TYPE_CHECKING:
-    from gezel_rules.planner.plan import Request
+    from gezel_rules.session import Session
     from gezel_rules.store.wanted import Installed, InstallPlan
 
 HEADINGS = ("MODEL", "SIZE", "QUANT", "CONTEXT", "DRAFT", "PROJECTOR", "RUNS", "DRIFT")
@@ -28,59 +28,49 @@ def run(args: argparse.Namespace) -> int:
     """Run the command. A broken directory is one warning on stderr."""
     from gezel_rules.store.shelf import installed
 
-    models = installed(request.store_of(args), lambda text: print(f"gezel-rules: {text}", file=sys.stderr))
-    runs = RunsHere(args)
-    listed = [(model, runs.answer(model), _drift(model, args)) for model in models]
+    session = session_of(args)
+    models = installed(session.store, lambda text: print(f"gezel-rules: {text}", file=sys.stderr))
+    listed = [(model, _runs_here(session, model), _drift(session, model)) for model in models]
     if args.json:
         print(json.dumps([_json(*item) for item in listed], indent=2))
         return 0
     if listed:
         _show([_row(*item) for item in listed])
     else:
-        print(f"no models in {request.store_of(args)}; gezel-rules pull MODEL fetches one", file=sys.stderr)
+        print(f"no models in {session.store}; gezel-rules pull MODEL fetches one", file=sys.stderr)
     return 0
 
 
-class RunsHere:
-    """Whether this machine can run a model now: what a plan with the engine found would say; nothing is started."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._args = argparse.Namespace(**{**vars(args), "model": "", "set": [], "engine": None, "host": None})
-        self._request: Request | None = None
-
-    def answer(self, model: Installed) -> bool | None:
-        """``None`` when nobody can tell: no engine was found, or the model's header cannot be read."""
-        from gezel_rules.planner.plan import make_plan
-
-        try:
-            self._request = self._request or request.request_of(self._args)
-            if self._request.engine is None:
-                return None
-            return not make_plan(self._request._replace(model=model.model_id)).refused
-        except GezelError:
-            return None
+def _runs_here(session: Session, model: Installed) -> bool | None:
+    """Whether this machine can run a model now: what a plan with the engine found would say; nothing is started.
+    ``None`` when nobody can tell: no engine was found, or the model cannot be read."""
+    try:
+        plan = session.plan(model.model_id)
+        return None if plan.program is None else not plan.refused
+    except GezelError:
+        return None
 
 
-def _drift(model: Installed, args: argparse.Namespace) -> str:
+def _drift(session: Session, model: Installed) -> str:
     from gezel_rules.store.drift import UNKNOWN, drift
 
     try:
-        return drift(model, _today(model, args))
+        return drift(model, _today(session, model))
     except BadInput as error:
         print(f"gezel-rules: {error}", file=sys.stderr)
         return UNKNOWN
 
 
-def _today(model: Installed, args: argparse.Namespace) -> InstallPlan | None:
+def _today(session: Session, model: Installed) -> InstallPlan | None:
     """The plan the catalog gives now, under the conditions the model was installed with; ``None``: no such entry."""
     from gezel_rules.catalog import find, has
+    from gezel_rules.session.installs import drafter_rule
     from gezel_rules.store.plan import plan_install
 
-    catalog = request.catalog_of(args)
-    if not has(catalog, model.model_id):
+    if not has(session.catalog, model.model_id):
         return None
-    entry = find(catalog, model.model_id)
-    return plan_install(entry, model.backend, model.vision, drafter_rule(entry, request.policies_of(args)))
+    entry = find(session.catalog, model.model_id)
+    return plan_install(entry, model.backend, model.vision, drafter_rule(session, entry))
 
 
 def _json(model: Installed, runs: bool | None, drift: str) -> dict[str, Any]:
@@ -107,11 +97,6 @@ def _row(model: Installed, runs: bool | None, drift: str) -> tuple[str, ...]:
         {True: "yes", False: "no", None: "?"}[runs],
         drift,
     )
-
-
-def size_words(count: int) -> str:
-    """Bytes as people read them (binary units)."""
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
 
 
 def _show(rows: list[tuple[str, ...]]) -> None:

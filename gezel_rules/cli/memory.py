@@ -1,204 +1,29 @@
-"""``gezel-rules memory FILE``: the bytes a launch takes, pool by pool, from the GGUF header alone."""
+"""``gezel-rules memory FILE``: the bytes a launch takes, pool by pool, from the model's files alone."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
 
-from gezel_rules import places
-from gezel_rules.cache import keep
-from gezel_rules.errors import BadInput
-
-if TYPE_CHECKING:
-    from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, PoolUse
-    from gezel_rules.engines.llama_cpp.memory.flags import Launch, Tables
-
-GIB = 1 << 30
-BAR = 40  # columns
-PARTS = (("weights", "model_bytes", "█"), ("caches", "context_bytes", "▓"), ("compute", "compute_bytes", "░"))
+from gezel_rules.cli.arguments import add_family, session_of
+from gezel_rules.cli.shown import show
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's own arguments; flags are spelled as the engine spells them."""
-    add = parser.add_argument
-    add("file", metavar="FILE", help="a GGUF file; its header is enough")
-    add("--ctx", type=_count, metavar="N", help="tokens over all slots (default: the trained length)")
-    add("--cache-type-k", metavar="T", help="type of cached keys")
-    add("--cache-type-v", metavar="T", help="type of cached values")
-    add("--parallel", type=_positive, metavar="N", help="slots (default: the engine's own, 4 over one cache)")
-    add("--kv-unified", action="store_true", help="one cache shared by all slots")
-    add("--ubatch", type=_positive, metavar="N", help="tokens of one physical batch")
-    add("--batch", type=_positive, metavar="N", help="tokens of one logical batch")
-    add("--swa-full", action="store_true", help="sliding-window caches at full size")
-    add("--flash-attn", choices=("on", "off", "auto"), default="auto", help="flash attention")
-    add(
-        "--spec-type", metavar="T", action="append", default=[], help="speculative type; may be repeated or joined by ,"
-    )
-    add("--spec-draft-n-max", type=_positive, metavar="N", help="tokens drafted at once")
-    add("--devices", type=_count, metavar="N", default=0, help="accelerators (default: none)")
-    add("--n-gpu-layers", type=_count, metavar="N", help="units on the devices (default: all)")
-    add("--tensor-split", type=_shares, metavar="A,B", default=(), help="shares of the devices")
-    add("--n-cpu-moe", type=_count, metavar="N", default=0, help="layers whose experts stay on the CPU")
-    add("--cpu-moe", action="store_true", help="all experts stay on the CPU")
-    add("--override-tensor", metavar="R=BUFFER", action="append", default=[], help="tensors that match stay there")
-    add("--no-kv-offload", action="store_true", help="caches stay on the host")
-    add("--processor", metavar="P", help="what the CPU packs weights for: plain, avx2, avx512, amx (default: avx2)")
+    """FILE; what else there is, its engine family says."""
+    parser.add_argument("file", metavar="FILE", help="a model on disk; its header is enough")
+    add_family(parser)
 
 
-def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
+def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Namespace) -> argparse.Namespace:
+    """The family decides which flags there are, so it is read first. Raises BadInput for one that there is not."""
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    add_family(first)
+    family = session_of(chosen).family(first.parse_known_args(argv)[0].family)
+    family.memory.add_arguments(parser)
+    return parser.parse_intermixed_args(argv, argparse.Namespace(**vars(chosen), report=family.memory.report))
+
+
+def run(args: argparse.Namespace) -> int:
     """Print the memory of the launch the arguments describe; 0. Raises BadInput."""
-    from gezel_rules.engines.llama_cpp.memory.estimate import estimate
-    from gezel_rules.gguf import read_header
-
-    out = out or sys.stdout
-    launch = launch_of(args)
-    header = read_header(args.file, check_size=False, cache_dir=places.cache_dir() / "headers")
-    found = estimate(header, launch, tables(args.policies or places.policies_dir()))
-    if args.json:
-        import json
-
-        print(json.dumps(found.to_json(), indent=2), file=out)
-    else:
-        print("\n".join(lines(Path(args.file).name, found)), file=out)
-    return 0
-
-
-def launch_of(args: argparse.Namespace) -> Launch:
-    """The flags as the arithmetic takes them."""
-    from gezel_rules.engines.llama_cpp.memory.flags import Launch
-
-    return Launch(
-        ctx=args.ctx,
-        type_k=args.cache_type_k,
-        type_v=args.cache_type_v,
-        parallel=args.parallel,
-        kv_unified=args.kv_unified,
-        ubatch=args.ubatch,
-        batch=args.batch,
-        swa_full=args.swa_full,
-        flash_attn=args.flash_attn,
-        spec=tuple(name for given in args.spec_type for name in given.split(",") if name),
-        n_max=args.spec_draft_n_max,
-        devices=args.devices,
-        n_gpu_layers=args.n_gpu_layers,
-        tensor_split=args.tensor_split,
-        n_cpu_moe=args.n_cpu_moe,
-        cpu_moe=args.cpu_moe,
-        override_tensor=tuple(_override(text) for given in args.override_tensor for text in given.split(",")),
-        no_kv_offload=args.no_kv_offload,
-        processor=args.processor,
-    )
-
-
-def tables(directory: Path) -> Tables:
-    """The tables of memory/architectures.yaml; kept as JSON beside other caches, for YAML takes longer to read than
-    everything else here. Raises BadInput when the file is missing or no policy."""
-    import hashlib
-    import json
-
-    path = directory / "memory" / "architectures.yaml"
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    kept = places.cache_dir() / f"memory-{hashlib.sha256(data).hexdigest()[:32]}.json"
-    try:
-        found: Tables = json.loads(kept.read_bytes())
-    except (OSError, ValueError):
-        found = _read_tables(path)
-        keep(kept, json.dumps(found, separators=(",", ":")).encode())
-    return found
-
-
-def _read_tables(path: Path) -> Tables:
-    from gezel_rules.documents.source import load_yaml
-
-    plain = load_yaml(path, places.shown(path)).plain()
-    rows: Any = plain.get("tables") if isinstance(plain, dict) else None
-    if not isinstance(rows, dict) or "architectures" not in rows:
-        raise BadInput(f"{places.shown(path)}: has no table 'architectures'")
-    return rows
-
-
-def lines(name: str, found: Estimate) -> Iterator[str]:
-    """The answer for people: what is cached, a bar per pool, doubts and refusals."""
-    context = found.context
-    shared = "over one cache" if context.streams == 1 and context.slots > 1 else "each with its own"
-    slots = "1 slot" if context.slots == 1 else f"{context.slots} slots {shared}"
-    flash = "" if context.flash else ", flash attention off"
-    yield f"{name}: {found.arch}, window {context.ctx_seq:,} tokens, {slots}{flash}"
-    yield ""
-    widest = max((pool.total for pool in found.pools), default=1) or 1
-    for pool in found.pools:
-        if pool.total:
-            yield _bar(pool, widest)
-    yield ""
-    yield from _details(found)
-    yield from (f"unverified: {doubt}" for doubt in found.unknown)
-    yield from (f"would not start: {reason}" for reason in found.refused)
-
-
-def _bar(pool: PoolUse, widest: int) -> str:
-    """One pool: its name, its bytes, a bar to scale, and what it is made of."""
-    cells, said = "", []
-    for label, field, mark in PARTS:
-        size = getattr(pool, field)
-        cells += mark * round(BAR * size / widest)
-        if size:
-            said.append(f"{label} {_gib(size)}")
-    return f"{pool.name:<5} {_gib(pool.total):>10}  {cells:<{BAR}}  {', '.join(said)}"
-
-
-def _details(found: Estimate) -> Iterator[str]:
-    for cache in found.caches:
-        streams = f" × {cache.streams}" if cache.streams > 1 else ""
-        yield f"{cache.name} cache: {cache.cells:,} cells{streams} over {cache.layers} layers, {_gib(cache.bytes)}"
-    if found.recurrent_bytes:
-        yield f"recurrent state: {_gib(found.recurrent_bytes)}"
-    if found.draft:
-        yield f"MTP context: {_gib(found.draft.total)}"
-    held = {name: size for name, size in found.buffers.items() if size}
-    if len(held) > 1:
-        yield "weights on the CPU: " + ", ".join(f"{name} {_gib(size)}" for name, size in held.items())
-    if found.lazy_bytes:
-        yield f"read on demand: {_gib(found.lazy_bytes)} of the weights"
-    yield f"output buffer: {_gib(found.output_bytes)}"
-    yield f"in all: {_gib(found.total_bytes)} ({found.total_bytes:,} bytes)"
-
-
-def _gib(size: int) -> str:
-    return f"{size / GIB:.2f} GiB" if size >= GIB else f"{size / (1 << 20):.1f} MiB"
-
-
-def _override(text: str) -> tuple[str, str]:
-    pattern, mark, buffer = text.rpartition("=")
-    if not mark or not pattern or not buffer:
-        raise BadInput(f"--override-tensor takes REGEX=BUFFER, such as 'ffn_.*=CPU': {text!r} is neither")
-    return pattern, buffer
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 1 << 40:
-        raise ValueError
-    return value
-
-
-def _positive(text: str) -> int:
-    value = _count(text)
-    if value == 0:
-        raise ValueError
-    return value
-
-
-def _shares(text: str) -> tuple[float, ...]:
-    shares = tuple(float(part) for part in text.replace("/", ",").split(","))
-    if any(not 0 <= share < float("inf") for share in shares):
-        raise ValueError
-    return shares
-
-
-_count.__name__, _positive.__name__, _shares.__name__ = "count", "positive count", "list of shares"
+    session = session_of(args)
+    return show(args.report(args, session.policies, session.cache), args.json)

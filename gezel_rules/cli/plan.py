@@ -7,18 +7,18 @@ import json
 import shlex
 from collections.abc import Iterator
 
-from gezel_rules.cli.request import add_arguments, request_of
+from gezel_rules.cli.arguments import add_arguments, conditions_of, session_of
 from gezel_rules.decisions.words import say, say_bytes
-from gezel_rules.planner.plan import Plan, make_plan
+from gezel_rules.planner.plan import Plan
 from gezel_rules.planner.report import explainer, ladder, plan_json, refusal
-from gezel_rules.planner.summary import notes, warnings
+from gezel_rules.planner.summary import headlines, notes, warnings
 
 __all__ = ["add_arguments", "run"]
 
 
 def run(args: argparse.Namespace) -> int:
     """Show the plan; 1 when the launch is refused. Raises BadInput."""
-    plan = make_plan(request_of(args))
+    plan = session_of(args).plan(args.model, conditions_of(args))
     if args.json:
         print(json.dumps(plan_json(plan), indent=2))
     else:
@@ -35,16 +35,13 @@ def _again(args: argparse.Namespace) -> str:
 
 
 def _text(plan: Plan) -> Iterator[str]:
-    value = plan.trace.value
-    yield f"{plan.subject.id}  ({plan.subject.header_source})"
+    yield f"{plan.subject.id}  ({plan.subject.source})"
     yield from _machine(plan)
     if plan.refused:
         yield from _refused(plan)
         return
-    yield f"  window    {value('slots.count')} × {value('window.tokens'):,} tokens, cache {value('kv.type')}"
-    yield f"  drafts    {_drafts(plan)}"
-    yield f"  weights   {value('layout')['says']}"
     explain = explainer(plan)
+    yield from (f"  {label:9} {said}" for label, said in headlines(plan, explain))
     yield from (f"  warning   {said}" for said in warnings(plan, explain))
     yield from (f"  note      {said}" for said in notes(plan, explain))
     yield ""
@@ -58,17 +55,12 @@ def _machine(plan: Plan) -> Iterator[str]:
     facts = plan.trace.facts
     host = plan.request.host
     where = f"{host.stem} (described)" if host else "this machine"
-    if host is None and plan.request.engine is None:
+    if host is None and plan.program is None:
         unknown = "no engine found: version, backend and devices unknown (see gezel-rules devices)"
         yield f"  on        {where}, {unknown}"
         return
     backend, version = say(facts["engine.backend"].value), say(facts["engine.version"].value)
     yield f"  on        {where}, {say(facts['engine.kind'].value)} {version}, {backend}"
-
-
-def _drafts(plan: Plan) -> str:
-    spec, path = plan.trace.value("spec.type"), plan.trace.value("drafter.path")
-    return f"{spec} with {path.rsplit('/', 1)[-1]}" if path else str(spec)
 
 
 def _argv(plan: Plan) -> Iterator[str]:
@@ -78,16 +70,10 @@ def _argv(plan: Plan) -> Iterator[str]:
 
 def memory_lines(plan: Plan) -> Iterator[str]:
     """A row per pool: what is used of what is usable."""
-    cards = {f"GPU{i}": card for i, card in enumerate(plan.capacity.cards)}
-    beside = plan.beside
-    for index, pool in enumerate(plan.estimate.pools):
-        real = cards.get(pool.name, plan.capacity.ram)
-        used = pool.total + (beside if index == 0 else 0)
-        parts = [("weights", pool.model_bytes), ("context", pool.context_bytes), ("compute", pool.compute_bytes)]
-        parts += [("drafter and projector", beside)] if index == 0 and beside else []
-        if used:
-            yield f"  {real.name:9} {_bar(used, real.usable)} {say_bytes(used):>9} of {_usable(real.usable)}"
-            yield "            " + " · ".join(f"{name} {say_bytes(size)}" for name, size in parts if size)
+    for pool in plan.memory.pools:
+        if pool.used:
+            yield f"  {pool.name:9} {_bar(pool.used, pool.usable)} {say_bytes(pool.used):>9} of {_usable(pool.usable)}"
+            yield "            " + " · ".join(f"{name} {say_bytes(size)}" for name, size in pool.parts.items() if size)
 
 
 def _usable(size: int | None) -> str:

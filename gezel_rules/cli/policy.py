@@ -16,11 +16,9 @@ from typing import Any
 
 from gezel_rules import places
 from gezel_rules.author.check import Against, Report, check_directory, read_library
-from gezel_rules.cli.request import policies_of
-from gezel_rules.engines.llama_cpp.functions import SIGNATURES
+from gezel_rules.cli.arguments import add_family, session_of
 from gezel_rules.errors import BadInput, Problem
-from gezel_rules.facts.vocabulary import WORDS, Word, fact_types
-from gezel_rules.planner.needs import NEEDS
+from gezel_rules.facts.vocabulary import Word, fact_types
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what", metavar="DIR|NAME", nargs="?",
         help="check: the directory; show: a decision, flag, table, policy, fact or area (default: all policies)",
     )  # fmt: skip
+    add_family(parser)
 
 
 def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Namespace) -> argparse.Namespace:
@@ -47,12 +46,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace, today: date | None = None) -> int:
+    session = session_of(args)
+    family = session.family(args.family)
     schemas = places.schemas_dir()
     against = Against(
-        fact_types(), SIGNATURES, NEEDS, schemas / "policy.schema.json", schemas / "log-policy.schema.json", _read_logs,
-        today or date.today(),
+        fact_types(family.vocabulary()), family.signatures(), family.needs(),
+        schemas / "policy.schema.json", schemas / "log-policy.schema.json", _read_logs, today or date.today(),
     )  # fmt: skip
-    report = check_directory(_directory(Path(args.what) if args.what else policies_of(args)), against)
+    report = check_directory(_directory(Path(args.what) if args.what else session.policies), against)
     if args.json:
         print(json.dumps(_report_json(report), indent=2))
     else:
@@ -109,10 +110,13 @@ def _show(args: argparse.Namespace) -> int:
     from gezel_rules.author.page import overview, page
     from gezel_rules.author.show import Index
 
-    library = read_library(_directory(policies_of(args)), fact_types(), SIGNATURES)
+    session = session_of(args)
+    family = session.family(args.family)
+    words = family.vocabulary()
+    library = read_library(_directory(session.policies), fact_types(words), family.signatures())
     if library.drafts.problems:
         raise BadInput(library.drafts.problems)
-    index = Index(library, {word.name: _fact(word) for word in WORDS})
+    index = Index(library, {word.name: _fact(word) for word in words})
     entry = index.find(args.what) if args.what else index.overview()
     if args.json:
         print(json.dumps(entry, indent=2, ensure_ascii=False))
@@ -123,7 +127,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _fact(word: Word) -> dict[str, Any]:
-    kind = str(fact_types()[word.name])
+    kind = str(fact_types([word])[word.name])
     return {
         "name": word.name, "type": f"{kind} in {word.unit}" if word.unit else kind, "says": word.says,
         "source": word.source, "values": word.rows_of or None, "unknown": word.unknown, "settle": word.settle or None,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from gezel_rules.cli import request
+from gezel_rules.cli.arguments import session_of
+from gezel_rules.cli.stored import installed_id, size_words
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,23 +16,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command. Raises BadInput when it is not installed."""
-    from gezel_rules.cli.ls import size_words
     from gezel_rules.store.shelf import remove
 
-    model_id = installed_id(args)
-    freed = remove(request.store_of(args), model_id)
+    model_id = installed_id(args.model)
+    freed = remove(session_of(args).store, model_id)
     if args.json:
         print(json.dumps({"model": model_id, "freed": freed}))
     else:
         print(f"{model_id} removed, {size_words(freed)} freed")
     return 0
-
-
-def installed_id(args: argparse.Namespace) -> str:
-    """The id MODEL goes by in the store: as it is, or as a reference reads (``user/repo`` for ``hf://user/repo:…``)."""
-    from gezel_rules.catalog.names import id_fault
-    from gezel_rules.catalog.references import parse_reference
-    from gezel_rules.store.reference_plan import reference_id
-
-    model = str(args.model)
-    return model if not id_fault(model) else reference_id(parse_reference(model))

@@ -11,43 +11,19 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from gezel_rules.cli.answer import Talk, answer_as_json, answer_once, converse
-from gezel_rules.cli.request import add_conditions
+from gezel_rules.cli.arguments import add_conditions, add_model, conditions_of, session_of
 from gezel_rules.cli.ticker import ticking
 from gezel_rules.errors import BadInput, EngineFailed
-from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
-from gezel_rules.runtime.launch import Guide, Launched, Order, died, launched
-from gezel_rules.runtime.rules import Supervision, load_supervision
-
-
-class Prepared(NamedTuple):
-    """What a plan becomes before launch: the order, the endpoint that fits the model, and whom to ask on the way."""
-
-    order: Order
-    endpoint: str
-    guide: Guide
-
-
-class Ground(NamedTuple):
-    """What a launch stands on: the runtime's policy, the state directory, the environment, and who holds Ctrl-C."""
-
-    rules: Supervision
-    state_dir: Path
-    environ: Mapping[str, str]
-    interrupts: Interrupts
-
-
-Prepare = Callable[[argparse.Namespace, Ground], Prepared]
+from gezel_rules.session import Prepared, Session, to_stderr
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("model", metavar="MODEL", help="catalog id, GGUF file, or user/repo[:quant]")
+    add_model(parser)
     add_conditions(parser)
     parser.add_argument("prompt", metavar="PROMPT", nargs="?", help="what to answer; without it, line by line")
     parser.add_argument("--max-tokens", type=_bound, metavar="N", help="length of an answer at most; -1 = no bound")
@@ -63,36 +39,20 @@ def _bound(text: str) -> int:
 _bound.__name__ = "count"
 
 
-def run(args: argparse.Namespace, prepare: Prepare | None = None, out: TextIO | None = None) -> int:
+def run(args: argparse.Namespace) -> int:
     """Run the command. Returns 0, or 128 + the signal that ended it; raises GezelError."""
-    sink = out or sys.stdout
+    session = session_of(args)
     with Interrupts() as interrupts:
         try:
-            ground = ground_of(args, interrupts)
             prompt = _prompt(args)
-            prepared = (prepare or _prepare())(args, ground)
-            launch_and_answer(prepared, ground, prompt, sink, args.max_tokens, getattr(args, "json", False))
+            prepared = session.prepare(args.model, conditions_of(args), to_stderr)
+            Answering(session, prepared, interrupts).answer(prompt, sys.stdout, args.max_tokens, args.json)
         except Interrupted as stopped:
             return 128 + stopped.number
         except BrokenPipeError:  # the reader has enough
             with contextlib.suppress(OSError, io.UnsupportedOperation):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
-
-
-def ground_of(args: argparse.Namespace, interrupts: Interrupts) -> Ground:
-    """What this launch stands on."""
-    from gezel_rules import places
-
-    policies = getattr(args, "policies", None)
-    rules = load_supervision(Path(policies) if policies else None)
-    return Ground(rules, places.state_dir(), os.environ, interrupts)
-
-
-def _prepare() -> Prepare:
-    from gezel_rules.cli.prepare import prepare
-
-    return prepare
 
 
 def _prompt(args: argparse.Namespace) -> str | None:
@@ -107,35 +67,27 @@ def _prompt(args: argparse.Namespace) -> str | None:
     return text
 
 
-def launch_and_answer(
-    prepared: Prepared, ground: Ground, prompt: str | None, out: TextIO, max_tokens: int | None, as_json: bool
-) -> None:
-    """Launch, answer, stop. Raises EngineFailed when the engine does not start, refuses or dies."""
-    limit = ground.rules.answer_tokens[prepared.endpoint] if max_tokens is None else max_tokens
-    with (
-        ticking(f"loading {prepared.order.model}", sys.stderr) as ticker,
-        launched(
-            prepared.order, prepared.guide._replace(tick=ticker), ground.rules, ground.state_dir, ground.environ,
-            ground.interrupts,
-        ) as engine,
-    ):  # fmt: skip
-        ticker.wipe()
-        talk = Talk(engine, prepared.endpoint, limit, ground.rules.answer_idle, out, sys.stderr)
-        try:
-            if prompt is None:
-                converse(talk, out)
-            else:
-                (answer_as_json if as_json else answer_once)(talk, prompt, out)
-        except EngineFailed as error:
-            raise _why(engine, error, prepared.guide, ground) from None
+class Answering(NamedTuple):
+    """An engine to be started for one talk, and stopped after it."""
 
+    session: Session
+    prepared: Prepared
+    interrupts: Interrupts
 
-def _why(engine: Launched, error: EngineFailed, guide: Guide, ground: Ground) -> EngineFailed:
-    """The engine's own reason when it died over the answer; else what the connection said."""
-    import subprocess
-
-    try:
-        engine.running.process.wait(1.0)
-    except subprocess.TimeoutExpired:
-        return error
-    return died(engine, guide, ground.state_dir)
+    def answer(self, prompt: str | None, out: TextIO, max_tokens: int | None, as_json: bool) -> None:
+        """Launch, answer, stop. Raises EngineFailed when the engine does not start, refuses or dies."""
+        order, rules, endpoint = self.prepared.order, self.prepared.rules, self.prepared.endpoint
+        limit = rules.answer_tokens[endpoint] if max_tokens is None else max_tokens
+        with (
+            ticking(f"loading {order.model}", sys.stderr) as ticker,
+            self.session.launched(self.prepared, self.interrupts, ticker) as engine,
+        ):
+            ticker.wipe()
+            talk = Talk(engine, endpoint, limit, rules.answer_idle, out, sys.stderr)
+            try:
+                if prompt is None:
+                    converse(talk, out)
+                else:
+                    (answer_as_json if as_json else answer_once)(talk, prompt, out)
+            except EngineFailed as error:
+                raise self.session.why(self.prepared, engine, error) from None

@@ -6,8 +6,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from gezel_rules.cli import request
-from gezel_rules.cli.rm import installed_id
+from gezel_rules.cli.arguments import session_of
+from gezel_rules.cli.stored import installed_id
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.printable import printable
 
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         return _look_over(args)
     if args.repair:
         raise BadInput("--repair goes without MODEL; a damaged model is repaired by 'gezel-rules pull'")
-    model_id = installed_id(args)
+    model_id = installed_id(args.model)
     verdicts = _hashed(args, model_id)
     bad = [verdict for verdict in verdicts if verdict.problem]
     if args.json:
@@ -57,7 +57,7 @@ def _hashed(args: argparse.Namespace, model_id: str) -> list[Verdict]:
         progress.move(name, at)
 
     try:
-        return verify(request.store_of(args), model_id, moved)
+        return verify(session_of(args).store, model_id, moved)
     finally:
         progress.close()
 
@@ -67,7 +67,7 @@ def _look_over(args: argparse.Namespace) -> int:
     from gezel_rules.decisions.words import say_bytes
     from gezel_rules.store.leftovers import leftovers, repair
 
-    store = request.store_of(args)
+    store = session_of(args).store
     gone = repair(store) if args.repair else []
     found = leftovers(store)
     if args.json:

@@ -50,6 +50,10 @@ class Trace(NamedTuple):
         """The decision's value (plain JSON, ``None`` when no rule fired, or UNKNOWN)."""
         return self.judgements[name].value
 
+    def get(self, name: str) -> Any:
+        """The same, and ``None`` for a decision that this set does not have."""
+        return self.judgements[name].value if name in self.judgements else None
+
 
 def decide(
     policies: PolicySet,

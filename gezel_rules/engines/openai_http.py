@@ -14,7 +14,9 @@ from gezel_rules.record import NamedTuple
 
 LINE_BYTES = 1 << 20
 BODY_BYTES = 1 << 16
-PATHS = {"completion": "/v1/completions", "chat": "/v1/chat/completions"}
+COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
+
+Message = Mapping[str, str]
 
 
 class Address(NamedTuple):
@@ -36,13 +38,25 @@ class Piece(NamedTuple):
     thought: bool = False
 
 
-def ask_body(endpoint: str, prompt: str | Sequence[Mapping[str, str]], max_tokens: int) -> dict[str, Any]:
-    """The request for an answer: a prompt to complete, or the messages of a chat. ``max_tokens`` < 0: no bound."""
-    body: dict[str, Any] = {"stream": True}
-    body["prompt" if endpoint == "completion" else "messages"] = prompt if isinstance(prompt, str) else list(prompt)
-    if max_tokens >= 0:
-        body["max_tokens"] = max_tokens
-    return body
+class Call(NamedTuple):
+    """One request for an answer: whom to ask with which key, the messages so far (the last is the prompt), tokens at
+    most (< 0: no bound), and seconds of silence that end it."""
+
+    address: Address
+    key: str
+    messages: Sequence[Message]
+    max_tokens: int
+    idle: float
+
+
+def complete(call: Call) -> Iterator[Piece]:
+    """The last message, continued. Raises EngineFailed."""
+    return stream(call, COMPLETIONS, {"prompt": call.messages[-1]["content"]})
+
+
+def chat(call: Call) -> Iterator[Piece]:
+    """The answer to all messages. Raises EngineFailed."""
+    return stream(call, CHAT, {"messages": list(call.messages)})
 
 
 def status(address: Address, path: str, key: str | None, seconds: float) -> int | None:
@@ -59,21 +73,22 @@ def status(address: Address, path: str, key: str | None, seconds: float) -> int 
         connection.close()
 
 
-def stream(address: Address, key: str, endpoint: str, body: Mapping[str, Any], idle: float) -> Iterator[Piece]:
-    """Pieces of the answer as they come. Raises EngineFailed when the engine refuses, stalls for ``idle`` seconds,
+def stream(call: Call, path: str, body: Mapping[str, Any]) -> Iterator[Piece]:
+    """Pieces of the answer as they come. Raises EngineFailed when the engine refuses, stalls for ``call.idle`` seconds,
     breaks off or sends nonsense. Closing the iterator cancels the answer."""
     from http.client import HTTPConnection, HTTPException
 
-    connection = HTTPConnection(address.host, address.port, timeout=idle)
+    connection = HTTPConnection(call.address.host, call.address.port, timeout=call.idle)
+    bound = {"max_tokens": call.max_tokens} if call.max_tokens >= 0 else {}
     try:
-        data = json.dumps(body).encode()
-        connection.request("POST", PATHS[endpoint], data, {**_headers(key), "Content-Type": "application/json"})
+        data = json.dumps({"stream": True, **body, **bound}).encode()
+        connection.request("POST", path, data, {**_headers(call.key), "Content-Type": "application/json"})
         response = connection.getresponse()
         if response.status != 200:
             raise EngineFailed(f"the engine refused: {_reason(response.read(BODY_BYTES), response.status)}")
         yield from _pieces(response)
     except TimeoutError:
-        raise EngineFailed(f"the engine was silent for {idle:.0f} s") from None
+        raise EngineFailed(f"the engine was silent for {call.idle:.0f} s") from None
     except (OSError, HTTPException) as error:
         raise EngineFailed(f"the engine broke off: {_one_line(str(error)) or type(error).__name__}") from None
     finally:

@@ -77,12 +77,13 @@ def _host(got: dict[str, Node], devices: list[dict[str, Any]], problems: list[Pr
 
 def _engine(node: Node, backends: Collection[str] | None, problems: list[Problem]) -> dict[str, Fact]:
     required = {"kind": TEXT, "backend": TEXT, "version": TEXT}
-    got = fields(node, "'engine'", problems, required, {"build": INTEGER, "flags": LIST})
+    got = fields(node, "'engine'", problems, required, {"family": TEXT, "build": INTEGER, "flags": LIST})
     if "version" in got and not _VERSION.fullmatch(got["version"].value):
         problems.append(got["version"].problem("'version' must be a version such as 0.6.0"))
     if "backend" in got and backends is not None:
         _one_of(got["backend"], "backend", backends, problems)
     facts = {f"engine.{key}": _fact(child.value, child) for key, child in got.items() if key != "flags"}
+    facts.setdefault("engine.family", _fact("llama-cpp", node))
     if "build" not in got:
         facts["engine.build"] = _left_out(node, "'engine.build' in the description")
     facts["engine.flags"] = _flags(got["flags"], problems) if "flags" in got else _left_out(node, "the engine's --help")

@@ -10,7 +10,8 @@ section of a site file, the settings for the whole machine. Of two site files th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,6 @@ NOT_SETTINGS = frozenset(
         "GEZEL_CACHE",
         "GEZEL_STATE",
         "GEZEL_CONFIG",
-        "GEZEL_LLAMA_SERVER",
         "GEZEL_POLICIES",
         "GEZEL_CATALOG",
     }
@@ -50,19 +50,36 @@ class Given(NamedTuple):
     source: str
 
 
+class Vocabulary(dict[str, SettingSpec]):
+    """The settings there are, by name; ``others`` are those of other engine families, looked up only when a name is
+    none of these."""
+
+    def __init__(self, known: Mapping[str, SettingSpec], of_others: Callable[[], Mapping[str, str]]) -> None:
+        super().__init__(known)
+        self._of_others = of_others
+
+    @cached_property
+    def others(self) -> Mapping[str, str]:
+        """Name → label of the family that knows it."""
+        return self._of_others()
+
+
 def settings(
     vocabulary: Mapping[str, SettingSpec],
     environ: Mapping[str, str],
     site_files: Sequence[Path],
     assignments: Sequence[str],
     model: str | None = None,
+    of_others: Callable[[], Mapping[str, str]] = dict,
 ) -> dict[str, Fact]:
     """``settings.<name>`` for every setting of the vocabulary: the highest value with what it beat, or ``None``.
 
     ``site_files``: lowest first, missing ones are skipped; ``assignments``: ``NAME=VALUE``; ``model``: the catalog id
-    whose section counts. Raises BadInput with every problem of every source.
+    whose section counts; ``of_others``: settings that other engine families know, with the family's label: a file for
+    the whole machine may hold them. Raises BadInput with every problem of every source.
     """
     problems: list[Problem] = []
+    vocabulary = Vocabulary(vocabulary, of_others)
     given = [*_from_environment(vocabulary, environ, problems)]
     given += reversed([*_from_assignments(vocabulary, assignments, problems)])
     sites = [_from_site(vocabulary, path, model, problems) for path in reversed(site_files) if _is_there(path)]
@@ -81,15 +98,13 @@ def _fact(given: list[Given]) -> Fact:
     return Fact(first.value, first.source, first.level, tuple((g.level, g.value, g.source) for g in beaten))
 
 
-def _from_environment(
-    vocabulary: Mapping[str, SettingSpec], environ: Mapping[str, str], problems: list[Problem]
-) -> Iterator[Given]:
+def _from_environment(vocabulary: Vocabulary, environ: Mapping[str, str], problems: list[Problem]) -> Iterator[Given]:
     variables = {variable_of(name): name for name in vocabulary}
     for variable in sorted(environ):
         if not variable.startswith(PREFIX) or not environ[variable]:
             continue
         if (name := variables.get(variable)) is None:
-            problems += _mistaken(variable, variables)
+            problems += _mistaken(variable, variables, vocabulary)
             continue
         source = f"{ENVIRONMENT} {variable}"
         try:
@@ -103,7 +118,7 @@ def variable_of(name: str) -> str:
     return PREFIX + name.upper().replace(".", "_").replace("-", "_")
 
 
-def _mistaken(variable: str, variables: Mapping[str, str]) -> list[Problem]:
+def _mistaken(variable: str, variables: Mapping[str, str], vocabulary: Vocabulary) -> list[Problem]:
     """A problem when a variable looks like a setting misspelt; other programs may use the prefix too."""
     if variable in NOT_SETTINGS:
         return []
@@ -111,18 +126,21 @@ def _mistaken(variable: str, variables: Mapping[str, str]) -> list[Problem]:
     import difflib  # needed only for a message
 
     close = difflib.get_close_matches(variable.removeprefix(PREFIX), known, n=1, cutoff=_TYPO)
-    said = f"{ENVIRONMENT} {printable(variable)}: no such setting; did you mean '{PREFIX}{close[0]}'?" if close else ""
-    return [Problem(said)] if said else []
+    if not close or variable in map(variable_of, vocabulary.others):
+        return []
+    return [Problem(f"{ENVIRONMENT} {printable(variable)}: no such setting; did you mean '{PREFIX}{close[0]}'?")]
 
 
-def _from_assignments(
-    vocabulary: Mapping[str, SettingSpec], assignments: Sequence[str], problems: list[Problem]
-) -> Iterator[Given]:
+def _from_assignments(vocabulary: Vocabulary, assignments: Sequence[str], problems: list[Problem]) -> Iterator[Given]:
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         name = key.strip().removeprefix("settings.").replace("-", "_")
         if not equals:
             problems.append(Problem("--set needs NAME=VALUE"))
+        elif name not in vocabulary and name in vocabulary.others:
+            problems.append(
+                Problem(f"--set: '{name}' is a setting of {vocabulary.others[name]}, not of this model's engine")
+            )
         elif name not in vocabulary:
             hint = did_you_mean(name, vocabulary) or "; gezel-rules policy show settings lists them"
             problems.append(Problem(f"--set: no setting '{printable(name, 60)}'{hint}"))
@@ -145,7 +163,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _from_site(
-    vocabulary: Mapping[str, SettingSpec], path: Path, model: str | None, problems: list[Problem]
+    vocabulary: Vocabulary, path: Path, model: str | None, problems: list[Problem]
 ) -> tuple[list[Given], list[Given]]:
     """What a site file sets for the model, and for the machine; other models' sections are checked all the same."""
     root = load_yaml(path)
@@ -163,11 +181,11 @@ def _from_site(
     return for_model, for_machine
 
 
-def _section(
-    vocabulary: Mapping[str, SettingSpec], section: Node, level: str, problems: list[Problem]
-) -> Iterator[Given]:
+def _section(vocabulary: Vocabulary, section: Node, level: str, problems: list[Problem]) -> Iterator[Given]:
     for name, node in section.value.items():
         if name not in vocabulary:
+            if name in vocabulary.others:
+                continue
             place = node.key or node
             problems.append(place.problem(f"no setting '{printable(name, 60)}'{did_you_mean(name, vocabulary)}"))
             continue

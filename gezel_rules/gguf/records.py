@@ -58,10 +58,20 @@ class Header(NamedTuple):
     """``little`` or ``big``; an engine loads only its host's own."""
 
     @property
+    def format(self) -> str:
+        """The name of the format, for people."""
+        return "GGUF"
+
+    @property
     def arch(self) -> str:
         """``general.architecture``, or an empty text when the file has none."""
         arch = self.metadata.get("general.architecture")
         return arch if isinstance(arch, str) else ""
+
+    @property
+    def weights_bytes(self) -> int:
+        """Bytes of all tensors, without what stands between them in the file."""
+        return sum(tensor.nbytes for tensor in self.tensors)
 
     def get(self, suffix: str, default: Any = None) -> Any:
         """The value of ``<arch>.<suffix>``, or ``default`` when the key is absent."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gezel_rules.decisions.words import say, say_bytes
-from gezel_rules.engines.llama_cpp.capacity import Capacity
 from gezel_rules.errors import BadInput
 from gezel_rules.planner.plan import Plan, make_plan, plan_with
-from gezel_rules.record import NamedTuple
+
+if TYPE_CHECKING:
+    from gezel_rules.catalog.records import Entry
 
 NOTHING = "nothing in the catalog fits this machine"
 
@@ -31,7 +32,7 @@ def _with_less(plan: Plan) -> Nearest | None:
     """The same file, one of policy's steps on top of the other."""
     settings: dict[str, Any] = {}
     last = plan
-    for row in plan.trace.policies.tables["nearest_steps"].values():
+    for row in plan.trace.policies.tables.get("nearest_steps", {}).values():
         tried = settings | {row["setting"]: row.get("value")}
         after = plan_with(plan, tried)
         if after.argv == last.argv:
@@ -63,36 +64,27 @@ def _other_entry(plan: Plan) -> Nearest | None:
     return None
 
 
-def _sized(plan: Plan) -> Iterator[tuple[int, Any]]:
+def _sized(plan: Plan) -> Iterator[tuple[int, Entry]]:
+    """Every entry of the same engine family whose weights are known, with their bytes."""
     from gezel_rules.catalog.find import find, ids
-    from gezel_rules.engines.llama_cpp.described_header import header_of
 
-    catalog = plan.request.places.catalog
-    for model in ids(catalog):
+    catalog, family = plan.request.places.catalog, plan.subject.family
+    for name in ids(catalog):
         try:
-            entry = find(catalog, model)
-            header = header_of(entry)
+            entry = find(catalog, name)
+            model = family.described_model(entry) if entry.engine == family.name else None
         except BadInput:
             continue  # a broken entry is no suggestion; 'catalog check' names it
-        if header is not None:
-            yield sum(tensor.nbytes for tensor in header.tensors), entry
+        if model is not None:
+            yield model.weights_bytes, entry
 
 
-def _fits(plan: Plan, other: Any) -> bool:
+def _fits(plan: Plan, other: Entry) -> bool:
     """Whether it might by its size, and does when planned."""
-    from gezel_rules.engines.llama_cpp.described_header import header_of
-
-    floor = int(plan.trace.policies.tables["windows"]["floor"]["tokens"])
-    header = header_of(other)
-    if header is None or _window(plan.capacity.of(header), floor) < floor:
+    model = plan.subject.family.described_model(other)
+    if model is None or not plan.fit.might_hold(model):
         return False
     try:
         return not make_plan(plan.request._replace(model=other.id)).refused
     except BadInput:
         return False
-
-
-def _window(capacity: Capacity, wanted: int) -> int:
-    modes = ("resident", "offloaded") if capacity.cards else ("cpu",)
-    finest = next(name for name, row in capacity.policies.tables["kv_types"].items() if row["automatic"])
-    return max(capacity.window_that_fits(finest, wanted, "none", 0, mode) for mode in modes)

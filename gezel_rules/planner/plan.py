@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gezel_rules import places
 from gezel_rules.decisions.decide import Trace, decide
-from gezel_rules.engines.llama_cpp.capacity import Capacity, taken
-from gezel_rules.engines.llama_cpp.functions import SIGNATURES
-from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.facts.vocabulary import fact_types
-from gezel_rules.gguf.records import Header
 from gezel_rules.planner import gather
 from gezel_rules.planner.argv import Flag, flags
-from gezel_rules.planner.subject import Places, Subject, find_subject, header_at
-from gezel_rules.policy.model import PolicySet
-from gezel_rules.policy.seal import load_policies
-from gezel_rules.record import NamedTuple
+from gezel_rules.planner.entry_facts import entry_facts, launch_facts
+from gezel_rules.planner.policies import read_policies
+from gezel_rules.planner.subject import Places, find_subject
 
 if TYPE_CHECKING:
-    from gezel_rules.policy.needs import Needs
-
-PLACED_BY = ("kv.type", "window.tokens", "slots.count", "spec.type", "memory.beside", "placement.mode")
-"""The decisions a placement follows from, in the order ``Capacity.placed`` takes them."""
+    from gezel_rules.engines.family import Fit, MemoryUse, Program
+    from gezel_rules.engines.subject import Subject
+    from gezel_rules.policy.model import PolicySet
 
 
 class Request(NamedTuple):
-    """What somebody asks for. ``engine``: kind and command of the engine, ``None`` when none was found; ``held``:
-    bytes that other launches have reserved, by pool;
-    ``broke``: whether a drafter failed with an engine build."""
+    """What somebody asks for. ``engine``: the program of the model's family that was asked for (``None``: the one
+    found); ``host``: a described machine instead of this one;
+    ``held``: bytes that other launches have reserved, by pool; ``broke``: whether a drafter failed with a build."""
 
     model: str
     policies: Path
@@ -40,19 +34,21 @@ class Request(NamedTuple):
     sites: Sequence[Path] = ()
     assignments: Sequence[str] = ()
     host: Path | None = None
-    engine: tuple[str, tuple[str, ...]] | None = None
+    engine: str | None = None
     held: Mapping[str, int] = {}
     broke: Callable[[str, str], bool] = lambda build, drafter: False
 
 
 class Plan(NamedTuple):
-    """One launch as decided: everything else about it is computed from these when somebody asks."""
+    """One launch as decided: everything else about it is computed from these when somebody asks. ``program``: what
+    starts it; ``None`` for a described machine, or where no engine was found."""
 
     request: Request
     subject: Subject
+    program: Program | None
     trace: Trace
     flags: list[Flag]
-    capacity: Capacity
+    fit: Fit
 
     @property
     def argv(self) -> list[str]:
@@ -65,63 +61,49 @@ class Plan(NamedTuple):
         return self.trace.value("refusal") is not None
 
     @property
-    def estimate(self) -> Estimate:
-        """The memory of this launch, pool by pool, without what stands beside the model."""
-        return self.capacity.placed(*(self.trace.value(name) for name in PLACED_BY)).estimate
-
-    @property
-    def beside(self) -> int:
-        """Bytes beside the model on its first pool: drafter with its context, and projector."""
-        return self.capacity.beside(*(self.trace.value(name) for name in PLACED_BY))
-
-    @property
-    def pools(self) -> dict[str, int]:
-        """Bytes this launch takes of each pool, by the name the machine knows it under."""
-        cards = self.capacity.cards[: len(self.estimate.pools) - 1]
-        names = [*(card.name for card in cards), self.capacity.ram.name]
-        return dict(zip(names, taken(self.estimate, self.beside), strict=True))
-
-
-def read_policies(directory: Path, cache: Path | None) -> PolicySet:
-    """The policies of a directory, checked against the vocabulary. Raises BadInput with every problem."""
-    return load_policies(directory, fact_types(), SIGNATURES, cache, _needs)
-
-
-def _needs() -> Needs:
-    from gezel_rules.planner.needs import NEEDS  # only when a set is compiled
-
-    return NEEDS
+    def memory(self) -> MemoryUse:
+        """What this launch takes of each pool."""
+        return self.fit.memory(self.trace)
 
 
 def make_plan(request: Request) -> Plan:
     """Decide one launch; starts nothing. Raises BadInput for whatever is wrong with the input."""
-    policies = read_policies(request.policies, request.cache)
     subject = find_subject(request.model, request.places)
-    facts = gather_facts(request, subject, policies)
-    capacity = Capacity(subject.header, policies, facts, request.held, _draft_header(request, subject, facts))
-    return _decided(request, subject, capacity, facts)
+    policies = read_policies(request.policies, subject.family, request.cache)
+    program = find_program(request, subject)
+    facts = gather_facts(request, subject, policies, program)
+    fit = subject.family.fit(subject, policies, facts, request.held)
+    return _decided(request, subject, program, policies, fit, facts)
 
 
-def _draft_header(request: Request, subject: Subject, facts: Mapping[str, Fact]) -> Header | None:
-    """The drafter whose context counts: the operator's own, else the catalog's where no measured figure covers it."""
-    own = facts["settings.draft_model"].value
-    if own is not None:
-        return header_at(own, request.places)
-    draft = subject.draft
-    return draft.header if draft is not None and draft.here and not draft.measured else None
+def find_program(request: Request, subject: Subject) -> Program | None:
+    """The program of the model's family; ``None`` for a described machine, or when none is found and none was named.
+    Raises BadInput when the one that was named is not there."""
+    from gezel_rules.errors import BadInput
+
+    if request.host is not None:
+        return None
+    try:
+        return subject.family.find(request.engine, request.environ, places.chosen(request.policies))
+    except BadInput:
+        if request.engine or request.environ.get(subject.family.variable):
+            raise
+        return None
 
 
 def plan_with(plan: Plan, settings: Mapping[str, Any]) -> Plan:
     """The same launch under other settings; ``None`` for one that is dropped."""
-    changed = {f"settings.{name}": Fact(value, "tried", "operator") for name, value in settings.items()}
-    facts = {**plan.trace.facts, **changed}
-    return _decided(plan.request, plan.subject, plan.capacity.with_facts(facts), facts)
+    return _under(plan, {f"settings.{name}": Fact(value, "tried", "operator") for name, value in settings.items()})
 
 
 def plan_without_drafter(plan: Plan) -> Plan:
     """The same launch after its catalog drafter failed."""
-    facts = {**plan.trace.facts, "launch.draft_failed": Fact(True, "this launch")}
-    return _decided(plan.request, plan.subject, plan.capacity.with_facts(facts), facts)
+    return _under(plan, {"launch.draft_failed": Fact(True, "this launch")})
+
+
+def _under(plan: Plan, changed: Mapping[str, Fact]) -> Plan:
+    facts = {**plan.trace.facts, **changed}
+    return _again(plan, plan.fit.with_facts(facts), facts)
 
 
 def plan_degraded(plan: Plan) -> Plan | None:
@@ -129,21 +111,25 @@ def plan_degraded(plan: Plan) -> Plan | None:
 
     ``None`` when policy has no step left, or what is left would not fit.
     """
-    facts = dict(plan.trace.facts)
-    less = plan.capacity.degraded()
+    less = plan.fit.degraded()
     while less is not None:
-        if less.exceeded_by(plan.estimate, plan.beside):
-            after = _decided(plan.request, plan.subject, less, facts)
+        if less.exceeded_by(plan.memory):
+            after = _again(plan, less, dict(plan.trace.facts))
             if after.argv != plan.argv:
                 return None if after.refused else after
         less = less.degraded()
     return None
 
 
-def _decided(request: Request, subject: Subject, capacity: Capacity, facts: dict[str, Fact]) -> Plan:
-    facts = facts | capacity.facts()
-    trace = decide(capacity.policies, facts, capacity.functions())
-    return Plan(request, subject, trace, flags(trace), capacity)
+def _again(plan: Plan, fit: Fit, facts: dict[str, Fact]) -> Plan:
+    return _decided(plan.request, plan.subject, plan.program, plan.trace.policies, fit, facts)
+
+
+def _decided(
+    request: Request, subject: Subject, program: Program | None, policies: PolicySet, fit: Fit, facts: dict[str, Fact]
+) -> Plan:
+    trace = decide(policies, facts | fit.facts(), fit.functions())
+    return Plan(request, subject, program, trace, flags(trace), fit)
 
 
 def build_of(facts: Mapping[str, Fact]) -> str:
@@ -153,17 +139,15 @@ def build_of(facts: Mapping[str, Fact]) -> str:
     return " ".join(str(word) for word in known if word is not UNKNOWN)
 
 
-def gather_facts(request: Request, subject: Subject, policies: PolicySet) -> dict[str, Fact]:
-    """Every fact of the vocabulary for this request."""
-    tables = policies.tables
-    settings = gather.setting_facts(tables, request.environ, request.sites, request.assignments, subject.id)
-    lenders, lent_by = settings["settings.rpc"].value or (), policies.decisions["flag.rpc"].flag or ""
-    machine = gather.Machine(request.host, request.engine, request.cache, request.environ, lenders, lent_by)
-    facts = gather.machine_facts(machine, tables)
+def gather_facts(request: Request, subject: Subject, policies: PolicySet, program: Program | None) -> dict[str, Fact]:
+    """Every fact of the family's vocabulary for this request."""
+    family, tables = subject.family, policies.tables
+    said = gather.Said(request.environ, request.sites, request.assignments)
+    settings = gather.setting_facts(family, policies, said, subject.id)
+    machine = gather.Machine(request.host, program, request.cache, request.environ)
+    facts = gather.machine_facts(machine, family, policies, settings)
     backend, build = facts["engine.backend"].value, build_of(facts)
     draft = subject.draft.name if subject.draft else ""
     failed = bool(draft) and bool(build) and request.broke(build, draft)
-    facts |= gather.header_facts(subject, tables) | settings | gather.entry_facts(subject, backend, tables)
-    own = settings["settings.draft_model"].value
-    facts |= gather.own_draft_facts(own, own and header_at(own, request.places), tables)
-    return facts | gather.launch_facts(subject, settings, tables, failed)
+    facts |= family.model_facts(subject, settings, tables, request.cache)
+    return facts | settings | entry_facts(subject, backend) | launch_facts(subject, settings, tables, failed)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gezel_rules.decisions.trace import Explainer
-from gezel_rules.engines.llama_cpp.functions import function_units
+from gezel_rules.engines import plain_functions
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.vocabulary import units
 from gezel_rules.planner.nearest import nearest
@@ -19,7 +19,8 @@ RUNGS = 3
 
 def explainer(plan: Plan) -> Explainer:
     """Words for the plan's judgements, with the units of facts and functions."""
-    return Explainer(plan.trace, {**units(), **function_units()})
+    family = plan.subject.family
+    return Explainer(plan.trace, {**units(family.vocabulary()), **plain_functions.units(family.signatures())})
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
@@ -68,18 +69,18 @@ def plan_record(plan: Plan) -> dict[str, Any]:
 
 
 def _memory(plan: Plan) -> dict[str, Any]:
-    """The model's own memory, what stands beside it, and what the launch takes of each pool of the machine."""
-    sizes = {card.name: card.usable for card in (*plan.capacity.cards, plan.capacity.ram)}
-    taken = [{"pool": name, "bytes": used, "usable_bytes": sizes[name]} for name, used in plan.pools.items()]
-    return {**plan.estimate.to_json(), "beside_bytes": plan.beside, "taken": taken}
+    """The family's own account of the memory, and what the launch takes of each pool of the machine."""
+    memory = plan.memory
+    taken = [{"pool": pool.name, "bytes": pool.used, "usable_bytes": pool.usable} for pool in memory.pools]
+    return {**memory.account, "taken": taken}
 
 
 def files(plan: Plan) -> Iterator[dict[str, Any]]:
     """Every file of the launch: its role, where it is or will be, and whether this launch loads it."""
-    subject, value = plan.subject, plan.trace.value
+    subject = plan.subject
     yield {"role": "model", "name": _name(subject.model_path), "path": subject.model_path, "here": subject.installed,
            "loads": True}  # fmt: skip
-    loads = {"draft": value("drafter.loads"), "projector": value("vision.loads")}
+    loads = {"draft": plan.trace.get("drafter.loads"), "projector": plan.trace.get("vision.loads")}
     for role, companion in (("draft", subject.draft), ("projector", subject.projector)):
         if companion is not None:
             here = companion.here and subject.installed
@@ -98,7 +99,7 @@ def refusal(plan: Plan, explain: Explainer) -> dict[str, Any] | None:
     judgement = plan.trace.judgements["refusal"]
     found: dict[str, Any] = {"kind": kind, "because": explain.because(judgement)}
     if kind == "no-room":
-        found["shortfall_bytes"] = plan.trace.value("layout")["shortfall_bytes"]
+        found["shortfall_bytes"] = plan.memory.shortfall_bytes
         near = nearest(plan)
         found |= {"nearest": near.says, "try": {"model": near.model, "set": near.settings}}
     return found
@@ -110,7 +111,7 @@ def ladder(plan: Plan) -> Iterator[dict[str, Any]]:
     if plan.refused:
         return
     before = plan
-    if plan.trace.value("drafter.loads"):
+    if plan.trace.get("drafter.loads"):
         after = plan_without_drafter(before)
         yield _rung("without the drafter", before, after)
         before = after
@@ -118,7 +119,7 @@ def ladder(plan: Plan) -> Iterator[dict[str, Any]]:
         degraded = plan_degraded(before)
         if degraded is None:
             return
-        yield _rung(f"with {degraded.capacity.share:.0%} of each card", before, degraded)
+        yield _rung(f"with {degraded.fit.share:.0%} of each card", before, degraded)
         before = degraded
 
 

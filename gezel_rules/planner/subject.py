@@ -1,35 +1,22 @@
-"""What is to be launched: MODEL understood, its header read or taken from the catalog, its files where they are or
-will be. Nothing is downloaded here."""
+"""MODEL understood: its catalog entry, its engine family, its files where they are or will be; nothing is fetched."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gezel_rules.engines import registry
+from gezel_rules.engines.subject import Companion, Subject
 from gezel_rules.errors import BadInput
-from gezel_rules.gguf.records import Header
-from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.catalog import Entry
+    from gezel_rules.engines.family import Family, ModelFile
 
 OnShelf = Callable[[str], Any]
 """Model id → what the store holds of it (``by_role(role)`` gives files with path, size and sha256), or ``None``."""
-
-
-class Companion(NamedTuple):
-    """A drafter or projector that belongs to the model: where it is or will be, whether an install brings or has
-    brought it, its bytes on the GPU when loaded (``None``: nobody knows), where that figure is from, and whether it
-    was measured in a running engine, its context included."""
-
-    name: str
-    path: str
-    here: bool
-    resident_bytes: int | None
-    source: str
-    header: Header | None = None
-    measured: bool = False
 
 
 class Places(NamedTuple):
@@ -41,22 +28,8 @@ class Places(NamedTuple):
     cache: Path | None = None
 
 
-class Subject(NamedTuple):
-    """The model of a plan. ``installed``: its files are in the store, or it is a file by itself; ``header_source``
-    says what its geometry rests on."""
-
-    id: str
-    entry: Entry | None
-    header: Header
-    header_source: str
-    model_path: str
-    installed: bool
-    draft: Companion | None
-    projector: Companion | None
-
-
 def find_subject(model: str, places: Places) -> Subject:
-    """Understand MODEL (a catalog id, a GGUF file, ``user/repo[:quant]``, a URL).
+    """Understand MODEL (a catalog id, a model on disk, ``user/repo[:quant]``, a URL).
 
     Raises BadInput for an unknown model, an unreadable file, or a hub model that is not installed yet.
     """
@@ -77,75 +50,65 @@ def find_subject(model: str, places: Places) -> Subject:
     raise BadInput(f"{reference} is not installed: fetch it first with 'gezel-rules pull {model}'")
 
 
-def _header(path: str, places: Places) -> Header:
-    from gezel_rules.gguf import read_header
-
-    return read_header(path, cache_dir=places.cache / "headers" if places.cache else None)
-
-
-def header_at(path: str, places: Places) -> Header | None:
-    """The header of a file that may not be there, or not be a GGUF: ``None`` then."""
-    try:
-        return _header(path, places)
-    except BadInput:
-        return None
-
-
 def _file(path: str, places: Places) -> Subject:
-    header = _header(path, places)
-    return Subject(Path(path).stem, None, header, f"GGUF {Path(path).name}", path, True, None, None)
+    family = registry.of_file(path)
+    model = family.read_model(path, places.cache)
+    return Subject(Path(path).stem, family, None, model, _read(path, model), path, True, None, None)
+
+
+def _read(path: str, model: ModelFile) -> str:
+    """Where facts about a model on disk come from, for people."""
+    return f"{model.format} {Path(path).name}"
 
 
 def _from_store(found: Any, places: Places) -> Subject:
     """An installed model without a catalog entry."""
-    model = found.by_role("model")[0]
-    header = _header(model.path, places)
+    path = found.by_role("model")[0].path
+    family = registry.of_file(path)
+    model = family.read_model(path, places.cache)
     return Subject(
-        found.model_id, None, header, f"GGUF {model.name}", model.path, True,
-        _installed_companion(found, "draft", places), _installed_companion(found, "projector", places),
+        found.model_id, family, None, model, _read(path, model), path, True,
+        _installed_companion(found, "draft", family, places), _installed_companion(found, "projector", family, places),
     )  # fmt: skip
 
 
-def _installed_companion(found: Any, role: str, places: Places) -> Companion | None:
+def _installed_companion(found: Any, role: str, family: Family, places: Places) -> Companion | None:
     files = found.by_role(role)
     if not files:
         return None
-    header = _header(files[0].path, places) if role == "draft" else None
-    return Companion(files[0].name, files[0].path, True, files[0].size, f"size of {files[0].name}", header)
+    model = family.read_model(files[0].path, places.cache) if role == "draft" else None
+    return Companion(files[0].name, files[0].path, True, files[0].size, f"size of {files[0].name}", model)
 
 
 def _entry(entry: Entry, places: Places) -> Subject:
-    from gezel_rules.engines.llama_cpp.described_header import header_of
-
-    found = places.on_shelf(entry.id)
+    family, found = registry.family(entry.engine), places.on_shelf(entry.id)
+    model: ModelFile | None
     if found is not None and found.by_role("model"):
         path = found.by_role("model")[0].path
-        header, source = _header(path, places), f"GGUF {Path(path).name}"
+        model = family.read_model(path, places.cache)
+        source = _read(path, model)
     else:
         path, source = str(places.store / entry.id / entry.model.name), f"{entry.file} header"
-        described = header_of(entry)
-        if described is None:
+        model = family.described_model(entry)
+        if model is None:
             raise BadInput(
                 f"{entry.id} has no header in the catalog: fetch it first with 'gezel-rules pull {entry.id}'"
             )
-        header = described
     return Subject(
-        entry.id, entry, header, source, path, found is not None,
-        _draft(entry, found, places), _projector(entry, found, places),
+        entry.id, family, entry, model, source, path, found is not None,
+        _draft(entry, found, family, places), _projector(entry, found, places),
     )  # fmt: skip
 
 
-def _draft(entry: Entry, found: Any, places: Places) -> Companion | None:
+def _draft(entry: Entry, found: Any, family: Family, places: Places) -> Companion | None:
     """The entry's drafter; the measured figure counts only for the file that was measured."""
     draft = entry.draft
     if draft is None:
         return None
-    from gezel_rules.engines.llama_cpp.described_header import draft_header_of
-
-    header = draft_header_of(entry)
+    model = family.described_drafter(entry)
     here = found.by_role("draft") if found else ()
     if draft.id is not None:
-        return _other_entry(draft.id, places, header)
+        return _other_entry(draft.id, family, places, model)
     name = draft.file.name if draft.file else ""
     path = here[0].path if here else str(places.store / entry.id / name)
     measured = draft.resident
@@ -156,18 +119,19 @@ def _draft(entry: Entry, found: Any, places: Places) -> Companion | None:
     elif here:
         size, source = here[0].size, f"size of {name}"
     else:
-        size, source = sum(t.nbytes for t in header.tensors) if header else None, f"{draft.place} header"
-    return Companion(name, path, bool(here) or found is None, size, source, header, counts)
+        size, source = model.weights_bytes if model else None, f"{draft.place} header"
+    return Companion(name, path, bool(here) or found is None, size, source, model, counts)
 
 
-def _other_entry(model_id: str, places: Places, header: Header | None) -> Companion:
+def _other_entry(model_id: str, family: Family, places: Places, model: ModelFile | None) -> Companion:
     found = places.on_shelf(model_id)
     if found is None:
-        size = sum(t.nbytes for t in header.tensors) if header else None
-        return Companion(model_id, str(places.store / model_id), False, size, "catalog header", header)
-    model = found.by_role("model")[0]
-    header = header_at(model.path, places) or header
-    return Companion(model_id, model.path, True, model.size, f"size of {model.name}", header)
+        size = model.weights_bytes if model else None
+        return Companion(model_id, str(places.store / model_id), False, size, "catalog header", model)
+    file = found.by_role("model")[0]
+    with suppress(BadInput):  # what the catalog says of it stands
+        model = family.read_model(file.path, places.cache)
+    return Companion(model_id, file.path, True, file.size, f"size of {file.name}", model)
 
 
 def _projector(entry: Entry, found: Any, places: Places) -> Companion | None:

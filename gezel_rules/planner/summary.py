@@ -13,6 +13,7 @@ from gezel_rules.policy.model import STAND_DOWNS
 
 BUDGET = "flag.reasoning-budget"
 UNBOUNDED = "unbounded"
+SHOW = "show."
 
 
 def summary(plan: Plan, explain: Explainer) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def summary(plan: Plan, explain: Explainer) -> dict[str, Any]:
     ``None`` where the engine is left to choose.
     """
     tables = plan.trace.policies.tables
-    found = {name: _effective(plan.argv, row, tables) for name, row in tables["launch_summary"].items()}
+    found = {name: _effective(plan.argv, row, tables) for name, row in tables.get("launch_summary", {}).items()}
     context, slots = found.pop("context", None), found.get("slots")
     window = context // slots if isinstance(context, int) and isinstance(slots, int) and slots > 0 else None
     return {"window": window, **found, "reasoning_budget_source": _budget_source(plan, explain, found)}
@@ -29,7 +30,7 @@ def summary(plan: Plan, explain: Explainer) -> dict[str, Any]:
 
 def _effective(argv: Sequence[str], row: Mapping[str, Any], tables: Mapping[str, Any]) -> Any:
     """The last value of an option under any of its spellings."""
-    names = {row["flag"], *tables["option_spellings"].get(row["flag"], ())}
+    names = {row["flag"], *tables.get("option_spellings", {}).get(row["flag"], ())}
     values = [value for name, value in pairwise(argv) if name.replace("_", "-") in names]
     if not values:
         return row.get("otherwise")
@@ -48,6 +49,13 @@ def _budget_source(plan: Plan, explain: Explainer, found: Mapping[str, Any]) -> 
 def stood_down(winner: Any) -> bool:
     """Whether a planned flag gave way to the operator's own argument."""
     return winner is not None and winner.rule.id == STAND_DOWNS[1]
+
+
+def headlines(plan: Plan, explain: Explainer) -> Iterator[tuple[str, str]]:
+    """The launch in a few lines: every ``show.`` decision, its label and its words."""
+    for name, judgement in plan.trace.judgements.items():
+        if name.startswith(SHOW) and judgement.value is not None and judgement.value is not UNKNOWN:
+            yield name.removeprefix(SHOW), explain.because(judgement)
 
 
 def warnings(plan: Plan, explain: Explainer) -> list[str]:

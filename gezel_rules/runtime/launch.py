@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from gezel_rules.engines.llama_cpp.find import Engine
+from gezel_rules.engines.family import Contract, Program
 from gezel_rules.errors import EngineFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import journal, leases, process, recover, registry, supervise
@@ -28,11 +28,12 @@ UNUSED = ("init-failed", "no-devices", "not-loaded")  # verdicts of the start-up
 
 
 class Order(NamedTuple):
-    """What to launch. ``model_bytes`` scales the time-out; ``pools`` are the bytes to reserve per pool; ``build``
-    names the engine build; ``drafter`` a catalog drafter this launch loads (empty: none, or the operator's own);
-    ``record`` is what the journal keeps: facts, policy digest, plan."""
+    """What to launch. ``contract`` says how the engine is spoken to; ``model_bytes`` scales the time-out; ``pools`` are
+    the bytes to reserve per pool; ``build`` names the engine build; ``drafter`` a catalog drafter this launch loads
+    (empty: none, or the operator's own); ``record`` is what the journal keeps: facts, policy digest, plan."""
 
-    engine: Engine
+    engine: Program
+    contract: Contract
     argv: tuple[str, ...]
     env: Mapping[str, str]
     model: str
@@ -115,8 +116,9 @@ def launched(
 def _begin(order: Order, rules: Supervision, state_dir: Path, environ: Mapping[str, str]) -> Launched:
     """Start the process and write down everything others must know of it."""
     running = supervise.start(
-        order.engine, order.argv, order.env, environ=environ, state_dir=state_dir, rules=rules, label=order.model
-    )
+        order.engine, order.contract, order.argv, order.env,
+        environ=environ, state_dir=state_dir, rules=rules, label=order.model,
+    )  # fmt: skip
     begun = {"engine": order.engine.command, "argv": order.argv, "model": order.model, "started": time.time()}
     try:
         record_file = journal.append(state_dir, {**order.record, "launch": begun}, running.log.secrets)

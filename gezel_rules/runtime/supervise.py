@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gezel_rules.engines.llama_cpp.find import Engine
-from gezel_rules.engines.openai_http import Address, status
+from gezel_rules.engines.family import Contract, Program
+from gezel_rules.engines.openai_http import Address
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import process, tether
@@ -21,9 +21,6 @@ from gezel_rules.runtime.engine_log import EngineLog
 from gezel_rules.runtime.rules import Supervision, argument
 from gezel_rules.runtime.state_files import new_id
 
-KEY_VARIABLE = "LLAMA_API_KEY"
-KEY_TAIL = "-key"  # llama-server prints the last four characters of a key: let them say nothing
-HEALTH, GUARDED = "/health", "/v1/models"
 LOGS = "logs"
 _POLL = 0.05
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach a server that listens everywhere
@@ -31,15 +28,15 @@ _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach
 
 class Running:
     """A started engine. ``address`` has port 0 until the log says which port it took; ``token`` and ``process.pid``
-    are its identity; ``key`` opens its API."""
+    are its identity; ``key`` opens its API; ``contract`` says how it is spoken to."""
 
-    __slots__ = ("address", "argv", "engine", "id", "key", "log", "process", "token")
+    __slots__ = ("address", "argv", "contract", "engine", "id", "key", "log", "process", "token")
 
     def __init__(
-        self, process_: subprocess.Popen[bytes], engine: Engine, argv: Sequence[str], key: str, log: EngineLog,
-        address: Address, launch_id: str,
+        self, process_: subprocess.Popen[bytes], engine: Program, contract: Contract, argv: Sequence[str], key: str,
+        log: EngineLog, address: Address, launch_id: str,
     ) -> None:  # fmt: skip
-        self.process, self.engine, self.argv = process_, engine, tuple(argv)
+        self.process, self.engine, self.contract, self.argv = process_, engine, contract, tuple(argv)
         self.key, self.log, self.address, self.id = key, log, address, launch_id
         self.token = process.started(process_.pid) or ""
 
@@ -57,22 +54,23 @@ class Readiness(NamedTuple):
     seconds: float
 
 
-def new_key() -> str:
-    """A random API key."""
-    return secrets.token_urlsafe(24) + KEY_TAIL
+def new_key(tail: str = "") -> str:
+    """A random API key that ends with ``tail``."""
+    return secrets.token_urlsafe(24) + tail
 
 
 def start(
-    engine: Engine, argv: Sequence[str], env: Mapping[str, str], *, environ: Mapping[str, str], state_dir: Path,
-    rules: Supervision, label: str,
+    engine: Program, contract: Contract, argv: Sequence[str], env: Mapping[str, str], *, environ: Mapping[str, str],
+    state_dir: Path, rules: Supervision, label: str,
 ) -> Running:  # fmt: skip
     """Start an engine; returns at once. Call from a thread that outlives it: on Linux the engine dies with it.
 
-    The key is in the environment alone: the caller's own ``LLAMA_API_KEY``, else a random one. Raises BadInput when
+    The key is in the environment alone: the caller's own where the engine's variable holds one, else a random one.
+    Raises BadInput when
     the port is taken, EngineFailed when the program cannot be run.
     """
     address = wanted_address(argv, rules)
-    key = environ.get(KEY_VARIABLE) or new_key()
+    key = environ.get(contract.key_variable) or new_key(contract.key_tail)
     launch_id = new_id()
     log = EngineLog(
         _log_path(state_dir, label, launch_id, rules.log_launches), rules.log_bytes, rules.logs_kept,
@@ -82,11 +80,11 @@ def start(
     try:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env={**environ, **env, KEY_VARIABLE: key}, start_new_session=True,
+            env={**environ, **env, contract.key_variable: key}, start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         raise EngineFailed(f"cannot start {engine.command[0]}: {error.strerror}") from None
-    running = Running(child, engine, argv, key.split(",")[0], log, address, launch_id)
+    running = Running(child, engine, contract, argv, key.split(",")[0], log, address, launch_id)
     assert child.stdout is not None
     log.read_from(child.stdout)
     return running
@@ -183,11 +181,10 @@ def _read_port(running: Running, seen: int, rules: Supervision) -> int:
 
 
 def _answers(running: Running) -> bool:
-    """Ready, and ours: a stranger on the port is not shown our key; one unseen does not take it and refuse another."""
-    address = running.address
-    if status(address, HEALTH, None, 5.0) != 200 or process.listens(running.pid, address.port) is False:
+    """Ready, and ours: a stranger on the port is not shown our key."""
+    if process.listens(running.pid, running.address.port) is False:
         return False
-    return status(address, GUARDED, running.key, 5.0) == 200 and status(address, GUARDED, "wrong", 5.0) == 401
+    return running.contract.ready(running.address, running.key)
 
 
 def stop(running: Running, grace: float, hurry: Callable[[], bool] = lambda: False) -> int:

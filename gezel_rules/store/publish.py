@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from gezel_rules.catalog.references import MODEL_SUFFIX
 from gezel_rules.errors import BadInput, TransferFailed
 from gezel_rules.store import adopt
 from gezel_rules.store.durable import sync_directory, sync_file
@@ -104,17 +105,14 @@ def _stat_again(file: InstalledFile) -> InstalledFile:
 
 
 def header_facts(files: Sequence[InstalledFile]) -> dict[str, object]:
-    """What the model's GGUF header says; keys it does not settle are missing. A verified file that is no GGUF has
+    """What the model's own header says; keys it does not settle are missing. A verified file that is no model has
     none. Raises TransferFailed for an unverified one: that is somebody's error page, not a model."""
-    from gezel_rules.engines.llama_cpp.model_facts import model_facts
-    from gezel_rules.gguf import read_header
+    from gezel_rules.engines import registry
 
     model = next((file for file in files if file.role == "model"), files[0])
     try:
-        facts = model_facts(read_header(Path(model.path)))
+        return registry.of_file(model.path).summary_of_model(model.path)
     except BadInput as error:
-        if not model.verified and model.name.lower().endswith(".gguf"):
-            raise TransferFailed(f"{model.name}: what arrived is no GGUF file ({error})") from None
+        if not model.verified and model.name.lower().endswith(MODEL_SUFFIX):
+            raise TransferFailed(f"{model.name}: what arrived is no model ({error})") from None
         return {}
-    names = {"arch": "model.arch", "quant": "model.file_type", "context_length": "model.trained_window"}
-    return {name: facts[fact] for name, fact in names.items() if fact in facts}

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
-from gezel_rules.catalog.references import Reference, file_name
+from gezel_rules.catalog.references import MODEL_SUFFIX, Reference, file_name
+from gezel_rules.engines import registry
 from gezel_rules.errors import BadInput
-from gezel_rules.gguf import read_header
 from gezel_rules.record import NamedTuple
 from gezel_rules.store import hub
 from gezel_rules.store.hub import HubFile
@@ -68,7 +68,7 @@ def _wanted(reference: Reference, web: Web, vision: bool) -> tuple[list[Wanted],
     path = Path(reference.name).absolute()
     if not path.is_file():
         raise BadInput(f"{reference.name}: " + ("is a directory" if path.is_dir() else "no such file"))
-    read_header(path)  # what is no GGUF is refused before a byte is copied
+    registry.of_file(str(path)).read_model(str(path), None)  # what is no model is refused before a byte is copied
     return [Wanted("model", path.name, path.stat().st_size, None, (Source("path", str(path)),), "asked for")], []
 
 
@@ -96,17 +96,17 @@ def _fetch(reference: Reference, role: str, file: HubFile, reason: str) -> Wante
     return Wanted(role, PurePosixPath(file.path).name, file.size, file.sha256, (source,), reason)
 
 
-def _ggufs(files: Iterable[HubFile], projectors: bool) -> list[HubFile]:
-    found = (file for file in files if file.path.lower().endswith(".gguf"))
+def _model_files(files: Iterable[HubFile], projectors: bool) -> list[HubFile]:
+    found = (file for file in files if file.path.lower().endswith(MODEL_SUFFIX))
     return [file for file in found if bool(_PROJECTOR.search(PurePosixPath(file.path).name)) == projectors]
 
 
 def group_models(files: Iterable[HubFile]) -> Iterable[Group]:
     """The model files of a listing, shards joined; sets with missing or doubled shards are left out."""
     sets: dict[tuple[str, str, int], dict[int, HubFile]] = {}
-    for file in _ggufs(files, projectors=False):
+    for file in _model_files(files, projectors=False):
         path = PurePosixPath(file.path)
-        match = _SHARD.fullmatch(path.name[: -len(".gguf")])
+        match = _SHARD.fullmatch(path.name[: -len(MODEL_SUFFIX)])
         stem, number, count = (match["stem"], match["number"], match["count"]) if match else (path.stem, "1", "1")
         sets.setdefault((str(path.parent), stem, int(count)), {})[int(number)] = file
     for (_, stem, count), shards in sorted(sets.items()):
@@ -125,7 +125,7 @@ def choose(repo: str, groups: Sequence[Group], quant: str) -> Group:
         raise BadInput(f"{repo}: several files are {quant}: {names}; name one as hf://{repo}/FILE")
     quants = sorted({group.quant for group in groups if group.quant})
     if not groups:
-        raise BadInput(f"{repo}: has no complete GGUF model")
+        raise BadInput(f"{repo}: has no complete model")
     raise BadInput(f"{repo}: has no {quant}; it has {', '.join(quants) or groups[0].files[0].path}")
 
 
@@ -138,7 +138,7 @@ def _named(reference: Reference, groups: Sequence[Group]) -> Group:
 
 def find_projector(files: Iterable[HubFile], folder: PurePosixPath) -> HubFile | None:
     """The multimodal projector: by name, beside the model first, in the best format there is."""
-    found = _ggufs(files, projectors=True)
+    found = _model_files(files, projectors=True)
     return min(found, key=lambda file: _rank(file, folder), default=None)
 
 

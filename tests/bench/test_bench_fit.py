@@ -17,9 +17,10 @@ from engine_asked import asked, repacked
 from engine_fit import MARGIN, MIB, MOE, Fit, Machine, computed, estimated
 from fit_table import GOOD, PART, WORSE, Row, Table, benching
 
+from gezel_rules.engines.llama_cpp.capacity import loading_of
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, estimate_geometry
-from gezel_rules.planner.gather import gpus
-from gezel_rules.planner.plan import PLACED_BY, Plan, plan_with
+from gezel_rules.engines.pools import gpus
+from gezel_rules.planner.plan import Plan, plan_with
 from gezel_rules.planner.report import explainer, refusal
 from gezel_rules.planner.summary import summary
 
@@ -51,9 +52,9 @@ def on_gpu(found: Estimate, full: Estimate) -> float | None:
 
 def our_share(made: Plan) -> float | None:
     """The share a plan puts on the GPUs."""
-    placed = made.capacity.placed(*(made.trace.value(name) for name in PLACED_BY))
+    placed = made.fit.placed(loading_of(made.trace))
     whole = placed.launch._replace(n_gpu_layers=None, n_cpu_moe=0, override_tensor=())
-    return on_gpu(placed.estimate, estimate_geometry(made.capacity.geometry, whole))
+    return on_gpu(placed.estimate, estimate_geometry(made.fit.geometry, whole))
 
 
 def machine_of(made: Plan, *, copies: bool = True) -> Machine:
@@ -77,7 +78,7 @@ def row_of(model: str, host: str, answer: Fit | None = None, uncounted: int = 0)
     """One row; ``answer``: what a real engine said, where every weight is on the devices; ``uncounted``: what it would
     overlook of the RAM."""
     made = plan(model, host)
-    geo, machine = made.capacity.geometry, machine_of(made)._replace(uncounted=uncounted)
+    geo, machine = made.fit.geometry, machine_of(made)._replace(uncounted=uncounted)
     fit = answer or computed(geo, machine)
     found = estimated(fit, geo, machine)
     theirs = on_gpu(found, estimated(Fit(fit.ctx), geo, machine))
@@ -136,9 +137,9 @@ def judged(made: Plan, fit: Fit, share: float | None, machine: Machine) -> tuple
 def _less(bare: Plan, fit: Fit, machine: Machine) -> str:
     """What is missing when even the barest plan of their window has less; the engine may split one layer's experts per
     device, ours move as wholes."""
-    geo = bare.capacity.geometry
+    geo = bare.fit.geometry
     theirs = sum(pool.model_bytes for pool in estimated(fit, geo, machine).pools[:-1])
-    missing = theirs - sum(pool.model_bytes for pool in bare.estimate.pools[:-1])
+    missing = theirs - sum(pool.model_bytes for pool in bare.fit.estimate(bare.trace).pools[:-1])
     layer = max(sum(w.bytes for w in geo.weights if w.experts and w.place == n) for n in range(geo.trunk))
     split = sum(bool(part.part) and part.kind != MOE for part in fit.parts)
     small = reaches(bare, fit.ctx, None) and missing <= split * layer
@@ -162,13 +163,12 @@ def _refusal(made: Plan) -> str:
 def _overdrawn(made: Plan, fit: Fit, machine: Machine) -> str:
     """What the engine's own choice would take that is not there: it looks at the RAM's size, not at what is free, and
     not at all beside a GPU."""
-    need = estimated(fit, made.capacity.geometry, machine).pools[-1].total
-    usable = made.capacity.ram.usable or 0
+    need = estimated(fit, made.fit.geometry, machine).pools[-1].total
+    ram = made.fit.inputs.ram
+    usable = ram.usable or 0
     if need <= usable:
         return ""
-    return (
-        f"--fit takes {need / MIB:,.0f} MiB of RAM, of which {usable / MIB:,.0f} may be used ({made.capacity.ram.why})"
-    )
+    return f"--fit takes {need / MIB:,.0f} MiB of RAM, of which {usable / MIB:,.0f} may be used ({ram.why})"
 
 
 # ---- the real engine
@@ -195,7 +195,7 @@ def header_file(model: str) -> str | None:
     names = [name for name in index() if name.removesuffix(".gguf").replace("-", "") == squeezed]
     if not names:
         return None
-    ours = {(w.name, w.bytes) for w in plan(model, HOSTS[0]).capacity.geometry.weights}
+    ours = {(w.name, w.bytes) for w in plan(model, HOSTS[0]).fit.geometry.weights}
     theirs = {(w.name, w.bytes) for w in shape(names[0]).weights}
     return names[0] if ours == theirs else None
 
@@ -243,7 +243,7 @@ def agrees(made: Plan, margins: tuple[int, ...], answer: Fit) -> bool:
     """Whether the computation gives the engine's answer, window and layers."""
     free = (_offered(),) * len(margins)
     posed = Machine(free, _offered(), False, tuple(_offered() - margin * MIB for margin in margins))
-    return plain(computed(made.capacity.geometry, posed)) == plain(answer)
+    return plain(computed(made.fit.geometry, posed)) == plain(answer)
 
 
 @pytest.mark.engine

@@ -15,8 +15,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
+from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.places import policies_dir, schemas_dir
-from gezel_rules.planner.plan import read_policies
+from gezel_rules.planner.policies import read_policies
 from gezel_rules.policy.seal import log_policy_paths, policy_paths
 
 THAN = "ruamel round-trip + jsonschema"
@@ -50,16 +51,16 @@ def _texts(policies):
 def test_miss(beside, reference, tmp_path):
     """Read, checked, sealed, and kept for the next time."""
     empty = lambda: shutil.rmtree(tmp_path / "cache", ignore_errors=True)  # noqa: E731
-    read = lambda: read_policies(policies_dir(), tmp_path / "cache")  # noqa: E731
+    read = lambda: read_policies(policies_dir(), FAMILY, tmp_path / "cache")  # noqa: E731
     beside("policy load, cache miss", read, THAN, reference, wanted=0.25, before=empty)
     assert list((tmp_path / "cache").iterdir())
 
 
 @pytest.mark.benchmark(group="policy")
 def test_hit(beside, reference, tmp_path):
-    made = read_policies(policies_dir(), tmp_path)
+    made = read_policies(policies_dir(), FAMILY, tmp_path)
     kept = beside(
-        "policy load, cache hit", lambda: read_policies(policies_dir(), tmp_path), THAN, reference, wanted=0.08
+        "policy load, cache hit", lambda: read_policies(policies_dir(), FAMILY, tmp_path), THAN, reference, wanted=0.08
     )
     assert kept.digest == made.digest
     assert kept.decisions == made.decisions
@@ -68,10 +69,10 @@ def test_hit(beside, reference, tmp_path):
 @pytest.mark.benchmark(group="policy")
 def test_hit_with_every_tree(beside, reference, tmp_path):
     """Expressions are parsed on first use; here all of them are."""
-    read_policies(policies_dir(), tmp_path)
+    read_policies(policies_dir(), FAMILY, tmp_path)
 
     def read():
-        policies = read_policies(policies_dir(), tmp_path)
+        policies = read_policies(policies_dir(), FAMILY, tmp_path)
         return [policies.tree(text) for text in _texts(policies) if text]
 
     beside("policy load, hit, every expression parsed", read, THAN, reference, wanted=0.08)

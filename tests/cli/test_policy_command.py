@@ -15,7 +15,8 @@ from gezel_rules.author.page import page
 from gezel_rules.author.show import Index
 from gezel_rules.cli import main, policy
 from gezel_rules.engines.llama_cpp.functions import SIGNATURES
-from gezel_rules.facts.vocabulary import WORDS, fact_types
+from gezel_rules.engines.llama_cpp.vocabulary import WORDS
+from gezel_rules.facts.vocabulary import fact_types
 from gezel_rules.places import policies_dir
 
 POLICY = """policy: kv/kv
@@ -186,7 +187,7 @@ def test_show_a_flag_in_any_spelling(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.fixture(scope="module")
 def index() -> Index:
     return Index(
-        read_library(policies_dir(), fact_types(), SIGNATURES), {word.name: policy._fact(word) for word in WORDS}
+        read_library(policies_dir(), fact_types(WORDS), SIGNATURES), {word.name: policy._fact(word) for word in WORDS}
     )
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from gezel_rules import places
-from gezel_rules.cli.request import on_shelf
 from gezel_rules.engines.llama_cpp.functions import SIGNATURES
+from gezel_rules.engines.llama_cpp.vocabulary import WORDS
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.facts.vocabulary import WORDS
 from gezel_rules.planner.plan import Request, make_plan
 from gezel_rules.planner.subject import Places
+from gezel_rules.session import session_for
 
 HOSTS = sorted(path.stem for path in (places.catalog_dir() / "hosts").glob("*.yaml"))
 
@@ -29,7 +29,7 @@ def is_plain(value: Any) -> bool:
 
 def request(model: str, host: Path | None, tmp_path: Path) -> Request:
     store = tmp_path / "store"
-    where = Places(places.catalog_dir(), store, lambda name: on_shelf(store, name), tmp_path)
+    where = Places(places.catalog_dir(), store, session_for(None, None, store).on_shelf, tmp_path)
     return Request(model, places.policies_dir(), where, tmp_path, {"GEZEL_WINDOW": "8192"}, (), ("slots=2",), host)
 
 

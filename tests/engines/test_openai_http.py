@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gezel_rules.engines.openai_http import LINE_BYTES, Address, Piece, ask_body, status, stream
+from gezel_rules.engines.openai_http import LINE_BYTES, Address, Call, Piece, chat, complete, status
 from gezel_rules.errors import EngineFailed
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
@@ -65,7 +65,7 @@ def event(**data: object) -> bytes:
 
 
 def ask(address: Address, idle: float = 5.0) -> list[Piece]:
-    return list(stream(address, "the-key", "completion", ask_body("completion", "hi", 3), idle))
+    return list(complete(Call(address, "the-key", [{"role": "user", "content": "hi"}], 3, idle)))
 
 
 def test_pieces_thoughts_pings_and_the_end(server):
@@ -149,6 +149,14 @@ def test_urls(address, url):
     assert address.url == url
 
 
-def test_bodies():
-    assert ask_body("completion", "x", -1) == {"stream": True, "prompt": "x"}
-    assert ask_body("chat", [{"role": "user"}], 4) == {"stream": True, "messages": [{"role": "user"}], "max_tokens": 4}
+@pytest.mark.parametrize(
+    ("request_of", "max_tokens", "body"),
+    [
+        (complete, -1, {"stream": True, "prompt": "hi"}),
+        (chat, 4, {"stream": True, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}),
+    ],
+)
+def test_bodies(server, request_of, max_tokens, body):
+    address = server(OK + b"data: [DONE]\n\n")
+    assert list(request_of(Call(address, "k", [{"role": "user", "content": "hi"}], max_tokens, 5.0))) == []
+    assert json.loads(server.requests[0].partition(b"\r\n\r\n")[2]) == body

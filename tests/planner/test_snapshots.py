@@ -151,6 +151,5 @@ def test_a_refusal_says_what_is_short_and_what_would_fit(model: str, host: str) 
 def test_a_plan_takes_no_more_than_there_is() -> None:
     for model, host in PAIRS:
         made = plan(model, host)
-        pools = (*made.capacity.cards, made.capacity.ram)
-        for pool in () if made.refused else pools:
-            assert made.pools.get(pool.name, 0) <= pool.usable, (model, host, pool)
+        for pool in () if made.refused else made.memory.pools:
+            assert pool.used <= pool.usable, (model, host, pool)

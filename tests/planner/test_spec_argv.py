@@ -6,12 +6,13 @@ import pytest
 from worlds import HELP, World, card, dflash, drafter, shape
 
 from gezel_rules.engines.llama_cpp.engine_output import parse_help
+from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.errors import BadInput
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.plan import read_policies
+from gezel_rules.planner.policies import read_policies
 from gezel_rules.planner.report import plan_record
 
-POLICIES = read_policies(policies_dir(), None)
+POLICIES = read_policies(policies_dir(), FAMILY, None)
 FLAGS = sorted({POLICIES.decisions[name].flag for name in POLICIES.flags} - {"*"})
 EVERYTHING = ("spec_type=draft-mtp", "draft_n_max=3", "draft_sampling=greedy", "reasoning_budget=100", "ubatch=256",
               "reasoning_format=none", "slot_save_path=/slots", "swa_full=on", "n_cpu_moe=1", "threads=2")  # fmt: skip

@@ -123,9 +123,9 @@ def test_the_context_of_a_head_in_a_file_of_its_own(world: World) -> None:
     assert short.arg("--spec-type") == "draft-mtp"
     row = 2 * (64 * 2) * 2  # (K, V) x row of the two KV heads x bytes of f16, one layer
     mask = 512 * 2  # tokens of a physical batch x bytes of f16
-    assert long.plan.beside - short.plan.beside == (row + mask) * 8192
+    assert long.plan.memory.account["beside_bytes"] - short.plan.memory.account["beside_bytes"] == (row + mask) * 8192
     world.entry("whole", head)
-    assert world.plan("whole").plan.beside == 0
+    assert world.plan("whole").plan.memory.account["beside_bytes"] == 0
 
 
 def test_the_drafters_own_context_is_in_the_memory_plan(world: World) -> None:
@@ -133,8 +133,8 @@ def test_the_drafters_own_context_is_in_the_memory_plan(world: World) -> None:
     world.entry("m", PLAIN, **drafter(header=dflash(layers=3)), **DFLASH)
     short, long = (world.plan("m", "card", f"window={w}", "slots=1") for w in (8192, 16384))
     row = 3 * 2 * (64 * 2) * 2  # layers x (K, V) x row of the two KV heads x bytes of f16
-    grown = long.plan.beside - short.plan.beside
+    grown = long.plan.memory.account["beside_bytes"] - short.plan.memory.account["beside_bytes"]
     assert grown >= row * 8192
     assert grown < row * 8192 * 2
     quantised = world.plan("m", "card", "window=8192", "slots=1", "kv_type=q8_0")
-    assert quantised.plan.beside == short.plan.beside
+    assert quantised.plan.memory.account["beside_bytes"] == short.plan.memory.account["beside_bytes"]

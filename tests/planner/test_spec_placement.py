@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from worlds import GIB, LARGE, MOE, World, card, drafter, shape
+from worlds import GIB, LARGE, MOE, World, card, drafter, shape, used
 
 from gezel_rules.facts.fact import UNKNOWN
 
@@ -77,9 +77,9 @@ def test_experts_first(world: World) -> None:
         assert launch.arg("--n-gpu-layers") == str(MOE["layers"] + 1)
         assert launch.arg("--override-tensor") is None
         assert launch["refusal"] is None
-        used, usable = launch.plan.pools["CUDA0"], launch.plan.capacity.cards[0].usable
-        assert used <= usable
-        assert usable - used < GIB  # no more moved than needed: a layer's experts are about 0.33 GiB
+        taken, usable = used(launch.plan)["CUDA0"], launch.plan.fit.cards[0].usable
+        assert taken <= usable
+        assert usable - taken < GIB  # no more moved than needed: a layer's experts are about 0.33 GiB
     assert moved == sorted(moved)
 
 
@@ -197,7 +197,7 @@ def test_unequal_gpus_share_by_what_each_may_take(world: World) -> None:
     assert first + second == LARGE["layers"] + 1
     assert launch.arg("--split-mode") == "layer"
     assert launch.arg("--device") == "CUDA0,CUDA1"
-    assert all(launch.plan.pools[c.name] <= c.usable for c in launch.plan.capacity.cards)
+    assert all(used(launch.plan)[c.name] <= c.usable for c in launch.plan.fit.cards)
 
 
 def test_two_gpus_hold_what_one_does_not(world: World) -> None:
@@ -213,7 +213,7 @@ def test_an_integrated_gpu_takes_no_part_beside_a_card(world: World) -> None:
     launch = world.plan("m", "laptop")
     assert launch.arg("--tensor-split") is None
     assert launch.arg("--device") is None
-    assert list(launch.plan.pools) == ["CUDA0", "host"]
+    assert list(used(launch.plan)) == ["CUDA0", "host"]
 
 
 # ---------------------------------------------------------------- other machines
@@ -234,7 +234,7 @@ def test_a_cpu_build(world: World) -> None:
     assert launch["placement.mode"] == "cpu"
     assert launch.arg("--n-gpu-layers") is None
     assert launch.arg("--parallel") == "1"
-    assert list(launch.plan.pools) == ["host"]
+    assert list(used(launch.plan)) == ["host"]
 
 
 def test_a_gpu_build_without_a_gpu_computes_on_the_cpu(world: World) -> None:
@@ -280,10 +280,10 @@ def test_a_projector_counts_when_vision_is_on(world: World) -> None:
     world.entry("seeing", **projector(3 * GIB))
     on, off = world.plan("seeing"), world.plan("seeing", "card", "vision=off")
     assert on.arg("--mmproj").endswith("/mmproj.gguf")
-    assert on.plan.beside == on["memory.projector"] == 3 * GIB
+    assert on.plan.memory.account["beside_bytes"] == on["memory.projector"] == 3 * GIB
     assert off.arg("--mmproj") is None
-    assert off.plan.beside == 0
-    assert on.plan.pools["CUDA0"] - off.plan.pools["CUDA0"] == 3 * GIB
+    assert off.plan.memory.account["beside_bytes"] == 0
+    assert used(on.plan)["CUDA0"] - used(off.plan)["CUDA0"] == 3 * GIB
 
 
 # ---------------------------------------------------------------- the ladder

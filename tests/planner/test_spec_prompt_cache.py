@@ -35,6 +35,7 @@ def test_the_bound_and_the_launch_never_exceed_the_ram(host: str) -> None:
         if made.refused:
             continue
         bound = made.trace.value("prompt_cache.mib")
-        usable = made.capacity.ram.usable
-        held = made.estimate.pools[-1].total + made.estimate.output_bytes - made.estimate.lazy_bytes
+        usable = made.fit.inputs.ram.usable
+        found = made.fit.estimate(made.trace)
+        held = found.pools[-1].total + found.output_bytes - found.lazy_bytes
         assert held + (default if bound is None else bound * MIB) <= usable, model

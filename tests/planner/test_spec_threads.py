@@ -8,11 +8,12 @@ import pytest
 from worlds import LARGE, MOE, World, card, shape
 
 from gezel_rules.engines.llama_cpp.engine_output import _options, parse_help
+from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.plan import read_policies
+from gezel_rules.planner.policies import read_policies
 
 HELP = Path(__file__).parents[1] / "data" / "engine-help" / "llama-server-0.6.0-dev.help.txt"
-TABLES = read_policies(policies_dir(), None).tables
+TABLES = read_policies(policies_dir(), FAMILY, None).tables
 
 
 @pytest.mark.parametrize(("cpus", "threads"), [(1, "1"), (2, "2"), (4, "4"), (5, "4"), (64, "4")])

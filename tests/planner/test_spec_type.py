@@ -142,7 +142,7 @@ def test_a_companion_without_a_head_is_no_use_to_mtp(world: World) -> None:
     world.entry("m", PLAIN, **drafter(), **tuned(type="draft-mtp"))
     launch = world.plan("m")
     assert not launch["drafter.loads"]
-    assert launch.plan.beside == 0
+    assert launch.plan.memory.account["beside_bytes"] == 0
     assert launch.arg("--spec-type") == "none"
 
 
@@ -192,7 +192,7 @@ def test_the_operators_own_draft_model(world: World, tmp_path) -> None:
     assert launch.level("flag.spec-draft-model") == "operator"
     assert launch.rule("drafter.wanted") == "operators-own"
     assert launch["drafter.resident"] == launch.plan.trace.facts["launch.own_draft_bytes"].value > 0
-    assert launch.plan.beside > launch["drafter.resident"]
+    assert launch.plan.memory.account["beside_bytes"] > launch["drafter.resident"]
     assert launch.json["warnings"] == []
     assert launch.json["summary"]["draft_model"] == "mine.gguf"
 

@@ -161,9 +161,7 @@ class World:
     def _write(self, name: str, data: Mapping[str, Any]) -> None:
         (self.root / name).write_text(json.dumps(data, indent=1))
 
-    def engine(
-        self, *devices: str, without: Sequence[str] = (), unlisted: Sequence[str] = ()
-    ) -> tuple[str, tuple[str, ...]]:
+    def engine(self, *devices: str, without: Sequence[str] = (), unlisted: Sequence[str] = ()) -> str:
         """A program that answers as llama-server 0.6.0 does when it is asked about itself: it lists these devices, and
         its ``--help`` is the real one, less the lines of some options, and less some words from the lists of words."""
         real = HELP.read_text()
@@ -175,7 +173,7 @@ class World:
         program = self.root / "llama-server"
         program.write_text(ANSWERS.format(root=self.root))
         program.chmod(0o755)
-        return "llama-server", (str(program),)
+        return str(program)
 
     def install(self, name: str, **headers: Mapping[str, Any]) -> Installed:
         """Put a model on the shelf: a file of its true size for each role (``model=shape()``, ``draft=…``)."""
@@ -197,7 +195,7 @@ class World:
         site: Mapping[str, Any] | None = None,
         held: Mapping[str, int] | None = None,
         broke: Sequence[tuple[str, str]] = (),
-        engine: tuple[str, tuple[str, ...]] | None = None,
+        engine: str | None = None,
     ) -> Launch:
         """Decide: ``assignments`` are ``--set``, ``site`` the site file, ``held`` what other launches reserved."""
         sites = ()
@@ -248,6 +246,11 @@ class Launch:
     @property
     def json(self) -> dict[str, Any]:
         return plan_json(self.plan)
+
+
+def used(plan: Plan) -> dict[str, int]:
+    """Bytes a launch takes, by pool."""
+    return {pool.name: pool.used for pool in plan.memory.pools}
 
 
 def card(name: str = "CUDA0", total: str = "24 GiB", free: str | None = None, **more: str) -> dict[str, str]:

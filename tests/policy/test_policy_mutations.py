@@ -11,6 +11,7 @@ from small_set import CALLABLES, FACTS, FUNCTIONS, TABLES, WORLD, policy_text
 
 from gezel_rules.decisions.decide import decide
 from gezel_rules.engines.llama_cpp.functions import SIGNATURES
+from gezel_rules.engines.llama_cpp.vocabulary import WORDS
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import Fact
 from gezel_rules.facts.vocabulary import fact_types
@@ -75,6 +76,6 @@ def test_a_damaged_shipped_policy_is_refused_or_loads(name: str, data: st.DataOb
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(data.draw(damaged(text)) if other == name else text, encoding="utf-8")
     try:
-        compile_policies(policy_paths(base), base, fact_types(), SIGNATURES)
+        compile_policies(policy_paths(base), base, fact_types(WORDS), SIGNATURES)
     except BadInput as error:
         assert all(problem.with_caret() for problem in error.problems)

@@ -13,8 +13,8 @@ from small_set import policy_text, write_set
 
 from gezel_rules.cli import main
 from gezel_rules.documents.source import load_yaml
+from gezel_rules.engines.llama_cpp.needs import NEEDS
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.needs import NEEDS
 
 CODE = Path(__file__).parent.parent.parent / "gezel_rules"
 OWN_FILE = re.compile(r"embedded_\w+")

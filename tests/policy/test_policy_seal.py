@@ -15,6 +15,7 @@ from small_set import FACTS, FUNCTIONS, TABLES, policy_text, write_set
 
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.engines.llama_cpp.functions import SIGNATURES
+from gezel_rules.engines.llama_cpp.vocabulary import WORDS
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.vocabulary import fact_types
 from gezel_rules.lang.types import TEXT, Function
@@ -136,7 +137,7 @@ def test_the_shipped_set_written_anew_is_the_same_set(tmp_path: Path, seed: int)
         target.parent.mkdir(exist_ok=True)
         target.write_bytes(path.read_bytes())
     anew, before = (
-        compile_policies(policy_paths(d), d, fact_types(), SIGNATURES) for d in (tmp_path / "policies", shipped)
+        compile_policies(policy_paths(d), d, fact_types(WORDS), SIGNATURES) for d in (tmp_path / "policies", shipped)
     )
     assert anew.digest == before.digest
     assert [_without_lines(d) for d in anew.decisions.values()] == [
@@ -158,9 +159,9 @@ def _cache(directory: Path) -> Path:
 
 
 def test_a_cached_set_is_the_compiled_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cold = load_policies(policies_dir(), fact_types(), SIGNATURES, _cache(tmp_path))
+    cold = load_policies(policies_dir(), fact_types(WORDS), SIGNATURES, _cache(tmp_path))
     monkeypatch.setattr(seal, "compile_policies", None)  # nothing is compiled from here on
-    warm = load_policies(policies_dir(), fact_types(), SIGNATURES, _cache(tmp_path))
+    warm = load_policies(policies_dir(), fact_types(WORDS), SIGNATURES, _cache(tmp_path))
     assert _same(cold, warm)
     assert [list(rows) for rows in cold.tables.values()] == [list(rows) for rows in warm.tables.values()]
 

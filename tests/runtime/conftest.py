@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gezel_rules.engines.llama_cpp.find import Engine, embedded_engine, find_engine
+from gezel_rules.engines.family import Program
+from gezel_rules.engines.llama_cpp.find import embedded_engine, find_engine
 from gezel_rules.errors import BadInput
 from gezel_rules.runtime.rules import load_supervision
 
@@ -33,7 +34,7 @@ def rules():
 @pytest.fixture
 def fake():
     """Makes an engine with faults: ``fake("slow=1", "deaf")``."""
-    return lambda *faults: Engine("llama-server", (sys.executable, str(FAKE), *faults), FAKE)
+    return lambda *faults: Program("llama-server", (sys.executable, str(FAKE), *faults), FAKE)
 
 
 @pytest.fixture

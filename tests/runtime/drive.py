@@ -6,31 +6,35 @@ Stands in for the planner, so that launch, answer and stop are tested with argvs
 from __future__ import annotations
 
 import argparse
-import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from gezel_rules import places
 from gezel_rules.cli import run as run_command
 from gezel_rules.cli import serve as serve_command
+from gezel_rules.engines.llama_cpp.contract import CONTRACT
 from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import GezelError
 from gezel_rules.logs.watch import classify, load_log_policy
 from gezel_rules.runtime.launch import Guide, Order
+from gezel_rules.session import Conditions, Prepared, Session
 
 
-def prepare(args: argparse.Namespace, ground: run_command.Ground) -> run_command.Prepared:
-    engine = find_engine(args.engine, os.environ)
-    policy = load_log_policy(places.policies_dir())
+def hand_made(args: argparse.Namespace) -> Callable[..., Prepared]:
+    """What takes the place of ``Session.prepare``."""
 
-    def say(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+    def prepare(session: Session, model: str, conditions: Conditions, say: Callable[[str], None]) -> Prepared:
+        engine = find_engine(conditions.engine, session.environ)
+        policy = load_log_policy(places.policies_dir())
+        if args.phase_file:  # tells the test that preparing begins, so that it can interrupt it
+            Path(args.phase_file).touch()
+        record = {"plan": list(args.argv)}
+        order = Order(engine, CONTRACT, ("-lv", "4", "-m", model, *args.argv), {}, "hand-made", record=record)
+        guide = Guide(lambda lines, status: classify(lines, policy, None, status), say=say)
+        return Prepared(order, args.endpoint, guide, session.rules())
 
-    if args.phase_file:  # tells the test that preparing begins, so that it can interrupt it
-        Path(args.phase_file).touch()
-    order = Order(engine, ("-lv", "4", "-m", args.model, *args.argv), {}, "hand-made", record={"plan": list(args.argv)})
-    guide = Guide(lambda lines, status: classify(lines, policy, None, status), say=say)
-    return run_command.Prepared(order, args.endpoint, guide)
+    return prepare
 
 
 def main() -> int:
@@ -43,10 +47,12 @@ def main() -> int:
     parser.add_argument("--phase-file")
     parser.add_argument("--max-tokens", type=int)
     parser.add_argument("--json", action="store_true")
+    parser.set_defaults(policies=None, catalog=None, store=None, set=[])
     args, args.argv = parser.parse_known_args()
+    Session.prepare = hand_made(args)
     try:
         command = serve_command if args.command == "serve" else run_command
-        return command.run(args, prepare)
+        return command.run(args)
     except GezelError as error:
         print(f"gezel-rules: {error}", file=sys.stderr)
         return error.exit_status

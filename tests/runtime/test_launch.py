@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 from gezel_rules import places
-from gezel_rules.engines.openai_http import ask_body, stream
+from gezel_rules.engines.llama_cpp.contract import CONTRACT
+from gezel_rules.engines.openai_http import Call, chat, complete
 from gezel_rules.errors import EngineFailed
 from gezel_rules.logs.watch import Verdict, classify, load_log_policy
 from gezel_rules.runtime import journal, leases, recover, registry
@@ -43,19 +44,24 @@ def go(judge, rules, state, environ):
     return launch
 
 
+def call(engine, max_tokens):
+    """A request for an answer to three words."""
+    messages = [{"role": "user", "content": "one two three"}]
+    return Call(engine.running.address, engine.running.key, messages, max_tokens, 10)
+
+
 def files(state, folder):
     return sorted((state / folder).glob("*.json"))
 
 
 def test_a_ready_engine_is_registered_and_holds_its_lease_until_the_end(fake, go, state):
-    order = Order(fake(), PORT, {}, "some-model", pools={"GPU0": 700, "host": 30}, record={"facts": {"a": 1}})
+    order = Order(fake(), CONTRACT, PORT, {}, "some-model", pools={"GPU0": 700, "host": 30}, record={"facts": {"a": 1}})
     with go(order) as engine:
         (entry,) = registry.running(state)
         assert entry.url == engine.running.address.url and entry.pid == engine.running.pid and not entry.orphan
         assert (entry.model, entry.engine, entry.owner) == ("some-model", "llama-server", os.getpid())
         assert leases.held(state) == {"GPU0": 700, "host": 30}
-        body = ask_body("completion", "one two three", 5)
-        pieces = stream(engine.running.address, engine.running.key, "completion", body, 10)
+        pieces = complete(call(engine, 5))
         assert "".join(piece.text for piece in pieces) == "one two three "
     assert registry.running(state) == [] and leases.held(state) == {}
     assert not files(state, "running") and not files(state, "leases") and not (state / "incidents").exists()
@@ -66,7 +72,7 @@ def test_a_ready_engine_is_registered_and_holds_its_lease_until_the_end(fake, go
 
 
 def test_a_failed_start_says_class_advice_and_where_the_end_of_the_log_is(fake, go, state):
-    with pytest.raises(EngineFailed) as caught, go(Order(fake("oom"), PORT, {}, "m")):
+    with pytest.raises(EngineFailed) as caught, go(Order(fake("oom"), CONTRACT, PORT, {}, "m")):
         pytest.fail("it cannot be ready")
     message = str(caught.value)
     assert message.startswith("the engine exited with status 1: cuda-oom") and "\n" not in message
@@ -83,7 +89,10 @@ def test_a_failed_start_says_class_advice_and_where_the_end_of_the_log_is(fake, 
 def test_a_gpu_left_unused_is_said_for_gpu_builds_only(fake, rules, state, environ, gpu):
     said, verdict = [], Verdict("init-failed", "driver too old", None, False, None, None, None, None, None, None)
     guide = Guide(lambda lines, exit_status: verdict, say=said.append, gpu=gpu)
-    with Interrupts() as interrupts, launched(Order(fake(), PORT, {}, "m"), guide, rules, state, environ, interrupts):
+    with (
+        Interrupts() as interrupts,
+        launched(Order(fake(), CONTRACT, PORT, {}, "m"), guide, rules, state, environ, interrupts),
+    ):
         pass
     assert said == (["the GPU is not in use: init-failed (driver too old)"] if gpu else [])
     (record,) = [record for _, record in journal.records(state)]
@@ -96,7 +105,7 @@ def test_too_slow_is_a_failure_too(fake, go, judge, rules, state, environ):
     with (
         pytest.raises(EngineFailed, match="was not ready after 0 s"),
         Interrupts() as interrupts,
-        launched(Order(fake("silent"), PORT, {}, "m"), guide, slow, state, environ, interrupts),
+        launched(Order(fake("silent"), CONTRACT, PORT, {}, "m"), guide, slow, state, environ, interrupts),
     ):
         pytest.fail("it cannot be ready")
 
@@ -107,10 +116,10 @@ def test_recovery_drops_the_drafter_first_then_degrades_then_runs(fake, go, stat
 
     def again(step):
         steps.append(step)
-        plain = Order(fake("oom"), PORT, {}, "m", build="b1")
+        plain = Order(fake("oom"), CONTRACT, PORT, {}, "m", build="b1")
         return plain if len(steps) < 3 else plain._replace(engine=fake())
 
-    order = Order(fake("oom"), PORT, {}, "m", build="b1", drafter="some-drafter")
+    order = Order(fake("oom"), CONTRACT, PORT, {}, "m", build="b1", drafter="some-drafter")
     with go(order, again, {"degradation"}):
         assert steps == ["drop-drafter", "degrade", "degrade"]
         assert len(registry.running(state)) == 1
@@ -125,9 +134,9 @@ def test_recovery_is_bounded(fake, go, rules):
 
     def again(step):
         steps.append(step)
-        return Order(fake("oom"), PORT, {}, "m")
+        return Order(fake("oom"), CONTRACT, PORT, {}, "m")
 
-    with pytest.raises(EngineFailed), go(Order(fake("oom"), PORT, {}, "m"), again, {"degradation"}):
+    with pytest.raises(EngineFailed), go(Order(fake("oom"), CONTRACT, PORT, {}, "m"), again, {"degradation"}):
         pytest.fail("it cannot be ready")
     (degrade,) = [step for step in rules.steps if step.step == "degrade"]
     assert steps == ["degrade"] * degrade.times
@@ -139,18 +148,17 @@ def test_other_failures_are_not_degraded(fake, go):
 
     with (
         pytest.raises(EngineFailed, match="exited with status 9"),
-        go(Order(fake("crash=9"), PORT, {}, "m"), again, {"degradation"}),
+        go(Order(fake("crash=9"), CONTRACT, PORT, {}, "m"), again, {"degradation"}),
     ):
         pytest.fail("it cannot be ready")
 
 
 def test_an_engine_that_dies_over_an_answer(fake, go, state):
-    order = Order(fake("dies=2"), PORT, {}, "m", build="b1", drafter="d")
+    order = Order(fake("dies=2"), CONTRACT, PORT, {}, "m", build="b1", drafter="d")
     with go(order) as engine:
-        body = ask_body("chat", [{"role": "user", "content": "one two three"}], -1)
         said = []
         with pytest.raises(EngineFailed, match="broke off"):
-            for piece in stream(engine.running.address, engine.running.key, "chat", body, 10):
+            for piece in chat(call(engine, -1)):
                 said.append(piece.text)
         assert said == ["one ", "two "]
         failure = died(engine, go.guide, state)
@@ -159,7 +167,7 @@ def test_an_engine_that_dies_over_an_answer(fake, go, state):
 
 
 def test_an_error_of_ours_stops_the_engine(fake, go, nothing_left):
-    with pytest.raises(ZeroDivisionError), go(Order(fake(), PORT, {}, "m")):
+    with pytest.raises(ZeroDivisionError), go(Order(fake(), CONTRACT, PORT, {}, "m")):
         _ = 1 // 0
     nothing_left()
 
@@ -168,10 +176,10 @@ def test_the_next_start_ends_what_was_left_behind(fake, go, state, environ, rule
     """An engine whose command is gone but which lives on, as where the kernel ties no lives together."""
     from gezel_rules.runtime import supervise
 
-    left = supervise.start(fake("deaf"), PORT, {}, environ=environ, state_dir=state, rules=rules, label="m")
+    left = supervise.start(fake("deaf"), CONTRACT, PORT, {}, environ=environ, state_dir=state, rules=rules, label="m")
     entry = registry.Entry("old", "m", "llama-server", "", left.pid, left.token, 2**22, "gone", 0.0, "")
     registry.enter(state, entry)
-    with go(Order(fake(), PORT, {}, "m")):
+    with go(Order(fake(), CONTRACT, PORT, {}, "m")):
         assert [running.id for running in registry.running(state)] != ["old"]
         assert left.process.poll() is not None
     assert re.search(r"ended an engine left behind: m, pid \d+", go.said[0])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gezel_rules.engines.llama_cpp.contract import CONTRACT
 from gezel_rules.engines.openai_http import Address
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.runtime import process, supervise
@@ -25,7 +26,9 @@ def begin(fake, environ, state, rules):
     begun = []
 
     def start(*faults: str, argv=("--port", "0"), label="model"):
-        running = supervise.start(fake(*faults), argv, {}, environ=environ, state_dir=state, rules=rules, label=label)
+        running = supervise.start(
+            fake(*faults), CONTRACT, argv, {}, environ=environ, state_dir=state, rules=rules, label=label
+        )
         begun.append(running)
         return running
 
@@ -120,7 +123,9 @@ def test_a_taken_port_is_refused_before_anything_starts(fake, environ, state, ru
         other.listen()
         port = str(other.getsockname()[1])
         with pytest.raises(BadInput, match=f"cannot listen on 127.0.0.1 port {port}: address already in use"):
-            supervise.start(fake(), ("--port", port), {}, environ=environ, state_dir=state, rules=rules, label="x")
+            supervise.start(
+                fake(), CONTRACT, ("--port", port), {}, environ=environ, state_dir=state, rules=rules, label="x"
+            )
     assert not state.exists()
 
 
@@ -149,7 +154,7 @@ def test_a_program_that_cannot_run(fake, environ, state, rules, tmp_path):
     broken.chmod(0o755)
     engine = fake()._replace(command=(str(broken),))
     try:
-        running = supervise.start(engine, (), {}, environ=environ, state_dir=state, rules=rules, label="x")
+        running = supervise.start(engine, CONTRACT, (), {}, environ=environ, state_dir=state, rules=rules, label="x")
     except EngineFailed as error:
         assert "cannot start" in str(error)
         return
@@ -170,7 +175,14 @@ def test_the_key_is_random_and_only_in_the_environment(begin, state, rules):
 
 def test_a_key_of_the_caller_is_kept(fake, environ, state, rules):
     running = supervise.start(
-        fake(), (), {}, environ={**environ, "LLAMA_API_KEY": "mine,other"}, state_dir=state, rules=rules, label="x"
+        fake(),
+        CONTRACT,
+        (),
+        {},
+        environ={**environ, "LLAMA_API_KEY": "mine,other"},
+        state_dir=state,
+        rules=rules,
+        label="x",
     )
     supervise.stop(running, 0.2)
     assert running.key == "mine"
@@ -215,12 +227,14 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from conftest import FAKE
-from gezel_rules.engines.llama_cpp.find import Engine
+from gezel_rules.engines.family import Program
+from gezel_rules.engines.llama_cpp.contract import CONTRACT
 from gezel_rules.runtime import supervise
 from gezel_rules.runtime.rules import load_supervision
-engine = Engine("llama-server", (sys.executable, str(FAKE), *{faults.split()!r}), FAKE)
+engine = Program("llama-server", (sys.executable, str(FAKE), *{faults.split()!r}), FAKE)
 rules = load_supervision()
-running = supervise.start(engine, (), {{}}, environ=os.environ, state_dir=Path({str(state)!r}), rules=rules, label="x")
+state = Path({str(state)!r})
+running = supervise.start(engine, CONTRACT, (), {{}}, environ=os.environ, state_dir=state, rules=rules, label="x")
 ready = supervise.wait_ready(running, 1.0, rules).ready
 print(running.pid, running.token, ready, flush=True)
 sys.stdin.read()

@@ -9,7 +9,8 @@ import pytest
 from gezel_rules import places
 from gezel_rules.catalog import Entry, entries, load_entry
 from gezel_rules.catalog.names import file_name_fault
-from gezel_rules.cli.pull import drafter_rule
+from gezel_rules.session import session_for
+from gezel_rules.session.installs import drafter_rule
 from gezel_rules.store.drift import CURRENT, METADATA, NOT_IN_CATALOG, PAYLOAD, UNKNOWN, drift
 from gezel_rules.store.plan import at_revision, plan_install
 from gezel_rules.store.wanted import Installed, InstalledFile, InstallPlan
@@ -47,7 +48,7 @@ def entry(tmp_path: Path, text: str = ENTRY) -> Entry:
 
 def planned(tmp_path: Path, backend: str = "cuda", vision: bool = True, text: str = ENTRY) -> InstallPlan:
     made = entry(tmp_path, text)
-    return plan_install(made, backend, vision, drafter_rule(made, places.policies_dir()))
+    return plan_install(made, backend, vision, drafter_rule(session_for(None, None, None), made))
 
 
 def test_everything_that_applies_is_wanted(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_a_revision_moves_hub_sources_only(tmp_path: Path) -> None:
 def test_every_entry_of_the_catalog_can_be_planned() -> None:
     for made in entries(places.catalog_dir()):
         for backend in ("cuda", "cpu", ""):
-            plan = plan_install(made, backend, True, drafter_rule(made, places.policies_dir()))
+            plan = plan_install(made, backend, True, drafter_rule(session_for(None, None, None), made))
             assert plan.wanted[0].role == "model"
             assert not any(file_name_fault(wanted.name) for wanted in plan.wanted)
             assert all(wanted.sources and wanted.reason for wanted in plan.wanted)

@@ -3,151 +3,194 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gezel_rules.decisions.decide import decide
+from gezel_rules.engines.family import MemoryUse
 from gezel_rules.engines.llama_cpp.draft_context import DraftContext
-from gezel_rules.engines.llama_cpp.functions import PLAIN
-from gezel_rules.engines.llama_cpp.memory.capacity import largest
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
 from gezel_rules.engines.llama_cpp.memory.placement import Placement, as_asked, place
 from gezel_rules.engines.llama_cpp.memory.placement import Pool as MemoryPool
+from gezel_rules.engines.llama_cpp.memory.search import largest
+from gezel_rules.engines.llama_cpp.memory_use import memory_use, ram_left, usable_fact
+from gezel_rules.engines.plain_functions import CALLABLES
 from gezel_rules.engines.pools import Pool, device_pools, lessened, ram_pool
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.gguf.records import Header
-from gezel_rules.policy.model import PolicySet
+
+if TYPE_CHECKING:
+    from gezel_rules.decisions.decide import Trace
+    from gezel_rules.engines.family import ModelFile
+    from gezel_rules.engines.subject import Subject
+    from gezel_rules.gguf.records import Header
+    from gezel_rules.policy.model import PolicySet
 
 ENDLESS = 1 << 62
 """Bytes of a pool whose size is unknown."""
 
 
-class Capacity:
-    """Answers the policies' questions about memory; every estimate is made once."""
+class Loading(NamedTuple):
+    """How the model is to be loaded, as far as memory depends on it: KV type, window (tokens), slots, speculative type,
+    bytes beside the model on the first device, placement mode. Policies' functions take them in this order."""
 
-    def __init__(
-        self,
-        header: Header,
-        policies: PolicySet,
-        facts: Mapping[str, Fact],
-        held: Mapping[str, int],
-        draft: Header | None = None,
-    ) -> None:
-        """``held``: bytes other launches have reserved, by pool; ``draft``: the header of the drafter that may come
-        along, for the context it would open."""
-        self.header, self.policies, self._facts = header, policies, facts
-        self._drafter = DraftContext(draft, policies.tables)
-        kinds = policies.tables["pool_kinds"]
-        self.cards: tuple[Pool, ...] = device_pools(facts, kinds, held)
-        self.ram: Pool = ram_pool(facts, kinds, held, self.cards)
-        self.steps_down = 0
-        self._placed: dict[tuple[Any, ...], Placement] = {}
+    kv: str
+    window: int
+    slots: int
+    spec: str
+    beside: int
+    mode: str
+
+
+DECIDED_BY = ("kv.type", "window.tokens", "slots.count", "spec.type", "memory.beside", "placement.mode")
+"""The decisions a ``Loading`` consists of, in its order."""
+
+
+def loading_of(trace: Trace) -> Loading:
+    """The loading that was decided."""
+    return Loading(*(trace.value(name) for name in DECIDED_BY))
+
+
+class Inputs(NamedTuple):
+    """What the arithmetic rests on: the model, the policies, the facts, the pools of the machine, and how often the
+    cards were lessened after they ran out of memory."""
+
+    header: Header
+    policies: PolicySet
+    facts: Mapping[str, Fact]
+    cards: tuple[Pool, ...]
+    ram: Pool
+    steps_down: int = 0
+
+
+def capacity(subject: Subject, policies: PolicySet, facts: Mapping[str, Fact], held: Mapping[str, int]) -> Capacity:
+    """The arithmetic for a subject on the machine of ``facts``; ``held``: bytes reserved by other launches, by pool."""
+    kinds = policies.tables["pool_kinds"]
+    cards = device_pools(facts, kinds, held)
+    inputs = Inputs(cast("Header", subject.model), policies, facts, cards, ram_pool(facts, kinds, held, cards))
+    return Capacity(inputs, DraftContext(_draft_header(subject, facts), policies.tables))
+
+
+def _draft_header(subject: Subject, facts: Mapping[str, Fact]) -> Header | None:
+    """The drafter whose context counts: the operator's own, else the catalog's where no measured figure covers it."""
+    own = facts["settings.draft_model"].value
+    if own is not None:
+        from gezel_rules.engines.llama_cpp.subject_facts import own_drafter
+
+        return own_drafter(own, None)
+    draft = subject.draft
+    return cast("Header", draft.model) if draft is not None and draft.here and not draft.measured else None
+
+
+class Capacity:
+    """Answers the policies' questions about memory; every placement is worked out once."""
+
+    def __init__(self, inputs: Inputs, drafter: DraftContext, shape: Geometry | None = None) -> None:
+        """``shape``: the model's geometry where it is known already."""
+        self.inputs, self._drafter, self._shape = inputs, drafter, shape
+        self._placed: dict[Loading, Placement] = {}
         self._n_max: dict[str, int | None] = {}
 
-    def of(self, header: Header) -> Capacity:
-        """The same machine with another model."""
-        other = copy(self)
-        other.header, other._placed, other._drafter = header, {}, DraftContext(None, self.policies.tables)
-        other.__dict__.pop("geometry", None)
-        return other
+    @property
+    def cards(self) -> tuple[Pool, ...]:
+        """The devices' pools, in the engine's order."""
+        return self.inputs.cards
 
     def with_facts(self, facts: Mapping[str, Fact]) -> Capacity:
         """The same machine and model under other facts."""
-        other = copy(self)
-        other._facts, other._placed, other._n_max = facts, {}, {}
-        return other
+        return Capacity(self.inputs._replace(facts=facts), self._drafter, self.geometry)
 
     def degraded(self) -> Capacity | None:
         """The same with one step less of each card; ``None`` when policy has no step left."""
-        rule = self.policies.tables["degradation"]["step"]
-        if not self.cards or self.steps_down >= int(rule["most"]):
+        rule = self.inputs.policies.tables["degradation"]["step"]
+        if not self.cards or self.inputs.steps_down >= int(rule["most"]):
             return None
-        other = copy(self)
-        other.cards = tuple(lessened(card, float(rule["share"])) for card in self.cards)
-        other.steps_down, other._placed = self.steps_down + 1, {}
-        return other
+        cards = tuple(lessened(card, float(rule["share"])) for card in self.cards)
+        less = self.inputs._replace(cards=cards, steps_down=self.inputs.steps_down + 1)
+        return Capacity(less, self._drafter, self.geometry)
 
     @property
     def share(self) -> float:
         """How much of each card is counted on, after so many steps down."""
-        return float(self.policies.tables["degradation"]["step"]["share"]) ** self.steps_down
+        return float(self.inputs.policies.tables["degradation"]["step"]["share"]) ** self.inputs.steps_down
 
-    def exceeded_by(self, found: Estimate, beside: int) -> bool:
+    def exceeded_by(self, memory: MemoryUse) -> bool:
         """Whether a launch takes more of some card than there is."""
-        return any(_over(used, card.usable) for used, card in zip(taken(found, beside), self.cards, strict=False))
+        usable = {card.name: card.usable for card in self.cards if card.usable is not None}
+        return any(pool.used > usable[pool.name] for pool in memory.pools if pool.name in usable)
 
     @cached_property
     def geometry(self) -> Geometry:
         """The model's geometry, with the architecture tables of the policies."""
-        return geometry(self.header, self.policies.tables)
+        return self._shape or geometry(self.inputs.header, self.inputs.policies.tables)
 
     def facts(self) -> dict[str, Fact]:
         """``gpu.usable`` and ``ram.usable``."""
+        why = "; ".join(card.why for card in self.cards) or "no GPU"
         return {
-            "gpu.usable": _usable(self.cards, "; ".join(card.why for card in self.cards) or "no GPU"),
-            "ram.usable": _usable((self.ram,), self.ram.why),
+            "gpu.usable": usable_fact(self.cards, why),
+            "ram.usable": usable_fact((self.inputs.ram,), self.inputs.ram.why),
         }
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """The functions of ``SIGNATURES``, bound."""
         return {
-            **PLAIN,
+            **CALLABLES,
             "window_that_fits": self.window_that_fits,
             "slots_that_fit": self.slots_that_fit,
             "bytes_needed": self.bytes_needed,
-            "place": self.place,
+            "place": lambda *asked: self.place(Loading(*asked)),
             "replan": self.replan,
         }
 
-    def _launch(self, kv: str, window: int, slots: int, spec: str) -> Launch:
+    def _launch(self, asked: Loading) -> Launch:
         """The flags that move memory, before anything is placed."""
-        setting = {name: self._facts[f"settings.{name}"].value for name in ("ubatch", "swa_full", "flash_attn")}
+        facts = self.inputs.facts
+        setting = {name: facts[f"settings.{name}"].value for name in ("ubatch", "swa_full", "flash_attn")}
         return Launch(
-            ctx=window * slots, type_k=kv, type_v=kv, parallel=slots, ubatch=setting["ubatch"],
-            swa_full=setting["swa_full"] or False, flash_attn=setting["flash_attn"] or "auto",
-            spec=(spec,), n_max=self.n_max(spec),
+            ctx=asked.window * asked.slots, type_k=asked.kv, type_v=asked.kv, parallel=asked.slots,
+            ubatch=setting["ubatch"], swa_full=setting["swa_full"] or False,
+            flash_attn=setting["flash_attn"] or "auto", spec=(asked.spec,), n_max=self.n_max(asked.spec),
         )  # fmt: skip
 
     def n_max(self, spec: str) -> int | None:
         """Tokens drafted at once under a speculative type, as policy decides it."""
         if spec not in self._n_max:
-            trace = decide(self.policies, self._facts, PLAIN, ("spec.n_max",), {"spec.type": spec})
+            trace = decide(self.inputs.policies, self.inputs.facts, CALLABLES, ("spec.n_max",), {"spec.type": spec})
             found = trace.value("spec.n_max")
             self._n_max[spec] = None if found is UNKNOWN else found
         return self._n_max[spec]
 
-    def beside(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> int:
+    def beside(self, asked: Loading) -> int:
         """What stands beside the model: what was given, and the context a drafter opens for this window."""
-        launch = self._launch(kv, window, slots, spec)
-        return beside + self._drafter.bytes(launch, spec, on_gpu=mode != "cpu", own_head=self.geometry.nextn > 0)
-
-    def _fits(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> bool:
-        return self.placed(kv, window, slots, spec, beside, mode).fits
+        own_head = self.geometry.nextn > 0
+        return asked.beside + self._drafter.bytes(
+            self._launch(asked), asked.spec, on_gpu=asked.mode != "cpu", own_head=own_head
+        )
 
     def window_that_fits(self, kv: str, cap: int, spec: str, beside: int, mode: str) -> int:
         """The largest window up to ``cap`` of one slot; a multiple of the engine's padding unless it is the cap; 0 when
         none fits."""
-        padding = int(self.policies.tables["engine_defaults"]["memory"]["cell_padding"])
-        return largest(lambda window: self._fits(kv, window, 1, spec, beside, mode), padding, cap, padding)
+        padding = int(self.inputs.policies.tables["engine_defaults"]["memory"]["cell_padding"])
+        one = Loading(kv, cap, 1, spec, beside, mode)
+        return largest(lambda window: self.placed(one._replace(window=window)).fits, padding, cap, padding)
 
     def slots_that_fit(self, kv: str, window: int, cap: int, spec: str, beside: int, mode: str) -> int:
         """The most slots up to ``cap`` of that window."""
-        return largest(lambda slots: self._fits(kv, window, slots, spec, beside, mode), 1, cap, 1)
+        one = Loading(kv, window, cap, spec, beside, mode)
+        return largest(lambda slots: self.placed(one._replace(slots=slots)).fits, 1, cap, 1)
 
     def bytes_needed(self, kv: str, window: int, slots: int, spec: str, beside: int) -> int:
         """Everything resident on the cards (or, without any, in RAM)."""
-        found = self.placed(kv, window, slots, spec, beside, "resident" if self.cards else "cpu").estimate
-        mode = "resident" if self.cards else "cpu"
-        extra = self.beside(kv, window, slots, spec, beside, mode)
-        return extra + (sum(pool.total for pool in found.pools[:-1]) if self.cards else found.total_bytes)
+        asked = Loading(kv, window, slots, spec, beside, "resident" if self.cards else "cpu")
+        found = self.placed(asked).estimate
+        return self.beside(asked) + (sum(pool.total for pool in found.pools[:-1]) if self.cards else found.total_bytes)
 
-    def place(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> dict[str, Any]:
+    def place(self, asked: Loading) -> dict[str, Any]:
         """Where the weights go, as policies read it."""
-        found = self.placed(kv, window, slots, spec, beside, mode)
-        launch, pools = found.launch, self._pools(mode)
+        found, beside = self.placed(asked), self.beside(asked)
+        launch, pools = found.launch, self._pools(asked.mode)
         split = launch.tensor_split
         return {
             "fits": found.fits,
@@ -156,34 +199,26 @@ class Capacity:
             "n_cpu_moe": launch.n_cpu_moe or None,
             "override_tensor": ",".join(f"{names}={buffer}" for names, buffer in launch.override_tensor) or None,
             "tensor_split": ",".join(f"{share:g}" for share in split) if len(split) > 1 else None,
-            "needed_bytes": found.estimate.total_bytes + self.beside(kv, window, slots, spec, beside, mode),
+            "needed_bytes": found.estimate.total_bytes + beside,
             "usable_bytes": sum(pool.usable_bytes for pool in pools if pool.usable_bytes < ENDLESS),
             "shortfall_bytes": found.shortfall_bytes,
-            "ram_left_bytes": self._ram_left(found.estimate, self.beside(kv, window, slots, spec, beside, mode)),
+            "ram_left_bytes": ram_left(self.inputs.ram, found.estimate, beside),
         }
 
-    def _ram_left(self, found: Estimate, beside: int) -> int | None:
-        """What a launch leaves of the RAM it may take; ``None`` when nobody knows how much that is."""
-        if self.ram.usable is None:
-            return None
-        return max(0, self.ram.usable - taken(found, beside)[-1] - found.output_bytes + found.lazy_bytes)
-
-    def placed(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> Placement:
+    def placed(self, asked: Loading) -> Placement:
         """Everything resident, everything on the CPU, or the first offload step of the policy that is enough."""
-        key = (kv, window, slots, spec, beside, mode)
-        found = self._placed.get(key)
+        found = self._placed.get(asked)
         if found is None:
-            found = self._placed[key] = self._search(*key)
+            found = self._placed[asked] = self._search(asked)
         return found
 
-    def _search(self, kv: str, window: int, slots: int, spec: str, beside: int, mode: str) -> Placement:
-        launch = self._launch(kv, window, slots, spec)
-        beside = self.beside(kv, window, slots, spec, beside, mode)
-        asked = {name: self._facts[f"settings.{name}"].value for name in ("n_gpu_layers", "n_cpu_moe")}
-        if mode == "offloaded" and any(value is not None for value in asked.values()):
-            return as_asked(self.geometry, launch, self._pools(mode), beside, **asked)
-        steps = self.policies.tables["offload_steps"] if mode == "offloaded" else ()
-        return place(self.geometry, launch, self._pools(mode), beside, steps=steps)
+    def _search(self, asked: Loading) -> Placement:
+        launch, beside, pools = self._launch(asked), self.beside(asked), self._pools(asked.mode)
+        own = {name: self.inputs.facts[f"settings.{name}"].value for name in ("n_gpu_layers", "n_cpu_moe")}
+        if asked.mode == "offloaded" and any(value is not None for value in own.values()):
+            return as_asked(self.geometry, launch, pools, beside, **own)
+        steps = self.inputs.policies.tables["offload_steps"] if asked.mode == "offloaded" else ()
+        return place(self.geometry, launch, pools, beside, steps=steps)
 
     def _pools(self, mode: str) -> list[MemoryPool]:
         """The pools of a mode. One whose size nobody knows is taken as endless: the engine's own fit decides then.
@@ -191,13 +226,14 @@ class Capacity:
         A GPU that shares the RAM is a pool of its own here: it may take its share, and the RAM pool has the rest.
         A card that is full keeps one byte: layers are shared out by proportions, and those of nothing there are none.
         """
+        ram = self.inputs.ram
         cards = [MemoryPool(p.name, "device", ENDLESS if p.usable is None else max(1, p.usable)) for p in self.cards]
-        ram = MemoryPool(self.ram.name, "ram", ENDLESS if self.ram.usable is None else self.ram.usable)
-        return [*(cards if mode != "cpu" else ()), ram]
+        host = MemoryPool(ram.name, "ram", ENDLESS if ram.usable is None else ram.usable)
+        return [*(cards if mode != "cpu" else ()), host]
 
     def _words(self, found: Placement) -> str:
         layers, units = len(self.geometry.layers), len(self.geometry.layers) + 1
-        return str(self.policies.tables["placement_words"][found.step]).format(
+        return str(self.inputs.policies.tables["placement_words"][found.step]).format(
             moved=found.moved, layers=layers, on_gpu=units - found.moved, units=units
         )
 
@@ -205,24 +241,26 @@ class Capacity:
         """KV type, window and slots as they would be decided if the drafter took that many bytes."""
         given = {"drafter.resident": drafter_bytes, "drafter.loads": drafter_bytes > 0}
         goals = ("kv.type", "window.tokens", "slots.count", "spec.type", "memory.beside")
-        facts = {**self._facts, **self.facts()}
-        trace = decide(self.policies, facts, self.functions(), goals, given)
+        facts = {**self.inputs.facts, **self.facts()}
+        trace = decide(self.inputs.policies, facts, self.functions(), goals, given)
         kv, window, spec = (trace.value(name) for name in ("kv.type", "window.tokens", "spec.type"))
         resident = self.bytes_needed(kv, window, 1, spec, trace.value("memory.beside"))
         return {"kv_type": kv, "window": window, "slots": trace.value("slots.count"), "resident_bytes": resident}
 
+    def estimate(self, trace: Trace) -> Estimate:
+        """The memory of the launch that was decided, without what stands beside the model."""
+        return self.placed(loading_of(trace)).estimate
 
-def taken(found: Estimate, beside: int) -> list[int]:
-    """Bytes by pool, what stands beside the model counted on the first."""
-    return [pool.total + (beside if number == 0 else 0) for number, pool in enumerate(found.pools)]
+    def memory(self, trace: Trace) -> MemoryUse:
+        """What the launch takes that was decided."""
+        asked = loading_of(trace)
+        return memory_use(self.placed(asked), self.beside(asked), self.cards, self.inputs.ram)
 
-
-def _over(used: int, usable: int | None) -> int:
-    return max(0, used - usable) if usable is not None else 0
-
-
-def _usable(pools: tuple[Pool, ...], why: str) -> Fact:
-    sizes = [pool.usable for pool in pools]
-    if any(size is None for size in sizes):
-        return Fact(UNKNOWN, why, "probe", settle="gezel-rules devices")
-    return Fact(sum(size or 0 for size in sizes), why, "policy")
+    def might_hold(self, other: ModelFile) -> bool:
+        """Whether the smallest window that policy allows would fit with another model, in its finest cache."""
+        tables = self.inputs.policies.tables
+        floor = int(tables["windows"]["floor"]["tokens"])
+        finest = next(name for name, row in tables["kv_types"].items() if row["automatic"])
+        there = Capacity(self.inputs._replace(header=cast("Header", other)), DraftContext(None, tables))
+        modes = ("resident", "offloaded") if self.cards else ("cpu",)
+        return any(there.window_that_fits(finest, floor, "none", 0, mode) >= floor for mode in modes)

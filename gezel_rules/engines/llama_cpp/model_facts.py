@@ -69,6 +69,13 @@ def model_facts(
     return {name: value for name, value in facts.items() if value is not None}
 
 
+def summary_of(header: Header) -> dict[str, object]:
+    """What a manifest records: ``arch``, ``quant`` and ``context_length`` in tokens, where the header says them."""
+    facts = model_facts(header)
+    names = {"arch": "model.arch", "quant": "model.file_type", "context_length": "model.trained_window"}
+    return {name: facts[fact] for name, fact in names.items() if fact in facts}
+
+
 def _identity(header: Header) -> dict[str, Any]:
     name, file_type = header.metadata.get("general.name"), header.metadata.get("general.file_type")
     template = header.metadata.get("tokenizer.chat_template", "")

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from gezel_rules.engines.family import OutsideSetting
 from gezel_rules.facts.printable import printable
 from gezel_rules.facts.secrets import HIDDEN, is_secret, without_secrets
 from gezel_rules.record import NamedTuple
@@ -27,33 +28,20 @@ _ENTRY = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*=[ \t]*(.*?)[ \t]*(?:[;#].*)?")
 _NOTHING = re.compile(r"[ \t]*(?:[;#].*)?")
 
 
-class Foreign(NamedTuple):
-    """One thing set outside: the ``option`` it sets and all its ``names`` (empty when the engine has no such
-    option), the ``value`` (hidden for secrets), the ``source``; ``stands`` while nothing outside beats it, else ``why``
-    says what becomes of it. A flag of the plan with one of the ``names`` beats it in any case."""
-
-    option: str
-    value: str
-    source: str
-    names: tuple[str, ...]
-    stands: bool
-    why: str = ""
-
-
 class _Entry(NamedTuple):
     key: str
     value: str
     line: int
 
 
-def foreign_settings(
+def settings_outside(
     environ: Mapping[str, str],
     root: Path = Path("/"),
     *,
     flags: Sequence[str],
     variables: Mapping[str, tuple[str, ...]],
     platform: str = sys.platform,
-) -> list[Foreign]:
+) -> list[OutsideSetting]:
     """Everything set outside, lowest precedence first.
 
     ``flags`` and ``variables`` are the engine's own (``builds.Build``): an engine that names no variables (the
@@ -61,7 +49,7 @@ def foreign_settings(
     """
     if not variables:
         return []
-    found: list[Foreign] = []
+    found: list[OutsideSetting] = []
     for path in config_files(environ, root, platform):
         found += _from_file(path, flags, variables)
     found += _from_environment(environ, variables)
@@ -81,7 +69,7 @@ def config_files(environ: Mapping[str, str], root: Path, platform: str) -> list[
     return [folder / "llama.cpp" / "config.ini" for folder in folders]
 
 
-def _from_file(path: Path, flags: Sequence[str], variables: Mapping[str, tuple[str, ...]]) -> Iterator[Foreign]:
+def _from_file(path: Path, flags: Sequence[str], variables: Mapping[str, tuple[str, ...]]) -> Iterator[OutsideSetting]:
     try:
         with path.open("rb") as file:
             text = file.read(MAX_FILE_BYTES).decode("utf-8", "replace")
@@ -89,17 +77,17 @@ def _from_file(path: Path, flags: Sequence[str], variables: Mapping[str, tuple[s
         return
     entries, wrong = _parse(text)
     if wrong:
-        yield Foreign("", "", f"{path}:{wrong}", (), False, "cannot be read as INI: the engine will not start")
+        yield OutsideSetting("", "", f"{path}:{wrong}", (), False, "cannot be read as INI: the engine will not start")
         return
     for entry in entries:
         names = _names_of(entry.key, flags, variables)
         source = f"{path}:{entry.line}"
         if names:
             option = _spelled(entry.key, names)
-            yield Foreign(option, _shown(option, entry.value), source, names, True)
+            yield OutsideSetting(option, _shown(option, entry.value), source, names, True)
         else:
             shown = _shown(entry.key, entry.value)
-            yield Foreign(printable(entry.key), shown, source, (), False, "this engine has no such option")
+            yield OutsideSetting(printable(entry.key), shown, source, (), False, "this engine has no such option")
 
 
 def _parse(text: str) -> tuple[list[_Entry], int]:
@@ -143,31 +131,33 @@ def _plain(names: tuple[str, ...]) -> str:
     return next((name for name in long if not name.startswith("--no-")), (long or [*names])[0])
 
 
-def _from_environment(environ: Mapping[str, str], variables: Mapping[str, tuple[str, ...]]) -> Iterator[Foreign]:
+def _from_environment(environ: Mapping[str, str], variables: Mapping[str, tuple[str, ...]]) -> Iterator[OutsideSetting]:
     known = set(variables)
     for variable, names in sorted(variables.items()):
         negation = next((name for name in names if name.startswith("--no-")), None)
         negated = variable.replace(PREFIX, f"{PREFIX}NO_", 1)
         if negation and negated in environ:  # whatever its value, it switches off, and the other is not looked at
             known.add(negated)
-            yield Foreign(negation, "", f"environment {negated}", names, True)
+            yield OutsideSetting(negation, "", f"environment {negated}", names, True)
         elif variable in environ:
             option = _plain(names)
             shown = HIDDEN if is_secret(variable) else _shown(option, environ[variable])
-            yield Foreign(option, shown, f"environment {variable}", names, True)
+            yield OutsideSetting(option, shown, f"environment {variable}", names, True)
     for variable in sorted(environ):
         if variable.startswith(PREFIX) and variable not in known:
             shown = _shown(variable, environ[variable])
-            yield Foreign("", shown, f"environment {printable(variable)}", (), False, "this engine does not read it")
+            yield OutsideSetting(
+                "", shown, f"environment {printable(variable)}", (), False, "this engine does not read it"
+            )
 
 
 def _shown(name: str, value: str) -> str:
     return HIDDEN if is_secret(name) else printable(without_secrets(value))
 
 
-def _settled(found: list[Foreign]) -> list[Foreign]:
+def _settled(found: list[OutsideSetting]) -> list[OutsideSetting]:
     """Of several that set one option only the highest, the last, stands."""
-    settled: list[Foreign] = []
+    settled: list[OutsideSetting] = []
     for at, setting in enumerate(found):
         later = [other for other in found[at + 1 :] if set(other.names) & set(setting.names)]
         beaten = f"beaten by {later[-1].source}" if later else ""

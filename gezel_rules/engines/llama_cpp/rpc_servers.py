@@ -1,4 +1,4 @@
-"""Machines that lend their devices over RPC: asked before anything starts, since the engine aborts on a silent one."""
+"""RPC servers whose devices a launch uses: asked before anything starts, since the engine aborts on a silent one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from gezel_rules.errors import BadInput, Refused
 from gezel_rules.facts.printable import printable
 
 PATIENCE = 3.0  # seconds for a machine of the same network to take a connection
-_LENDER = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>\d{1,5})")
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):(?P<port>\d{1,5})")
 
 
-def require_lenders(lenders: Sequence[str], patience: float = PATIENCE) -> None:
+def require_rpc_servers(servers: Sequence[str], patience: float = PATIENCE) -> None:
     """Each ``host:port`` takes a connection. Raises BadInput for what is no address, Refused for one that is silent."""
-    addresses = [_address(lender) for lender in lenders]
-    import socket  # only those who borrow pay for it
+    addresses = [_address(server) for server in servers]
+    import socket  # only launches with RPC servers pay for it
 
     for host, port in addresses:
         try:
@@ -26,8 +26,8 @@ def require_lenders(lenders: Sequence[str], patience: float = PATIENCE) -> None:
             raise Refused(f"{said}: start an RPC server there, or leave it out") from None
 
 
-def _address(lender: str) -> tuple[str, int]:
-    match = _LENDER.fullmatch(lender)
+def _address(server: str) -> tuple[str, int]:
+    match = _ADDRESS.fullmatch(server)
     if match is None or not 0 < int(match["port"]) < 65536:
-        raise BadInput(f"rpc: '{printable(lender)}' is not host:port")
+        raise BadInput(f"rpc: '{printable(server)}' is not host:port")
     return match["host"].strip("[]"), int(match["port"])

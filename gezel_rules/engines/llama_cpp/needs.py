@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gezel_rules.documents.shape import FLAG, INTEGER, LIST, NUMBER, TEXT
-from gezel_rules.facts.vocabulary import WORDS
+from gezel_rules.engines.llama_cpp.vocabulary import WORDS
 from gezel_rules.policy.needs import Needs, TableNeed
 
 DECISIONS = (

@@ -10,10 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from gezel_rules.cli.inspect import inspect
+from gezel_rules.cli.shown import show
+from gezel_rules.engines.llama_cpp.inspect import inspect as inspected
 from gezel_rules.errors import BadInput
 
-HEADERS = Path(__file__).parents[1] / "data" / "headers"
+HEADERS = Path(__file__).parents[2] / "data" / "headers"
+
+
+def inspect(path, as_json, **kinds):
+    """What the command does with a file, by policy tables of these kinds."""
+    return show(inspected(path, {f"{name[:-1]}_architectures": words for name, words in kinds.items()}), as_json)
 
 
 @pytest.fixture

@@ -1,0 +1,121 @@
+"""llama.cpp as an engine family: every member loads what it needs only when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gezel_rules.engines.family import Contract, MemoryCommand
+from gezel_rules.engines.llama_cpp.contract import CONTRACT
+
+if TYPE_CHECKING:
+    from gezel_rules.catalog.records import Entry
+    from gezel_rules.documents.source import Node
+    from gezel_rules.engines.family import Facts, Fit, OutsideSetting, Probe, Program, Report, Tables
+    from gezel_rules.engines.subject import Subject
+    from gezel_rules.errors import Problem
+    from gezel_rules.facts.fact import Fact
+    from gezel_rules.facts.vocabulary import Word
+    from gezel_rules.gguf.records import Header
+    from gezel_rules.lang.types import Function
+    from gezel_rules.policy.model import PolicySet
+    from gezel_rules.policy.needs import Needs
+
+MAGIC = b"GGUF"
+
+
+class LlamaCpp:
+    """See ``engines.family.Family`` for what each member means."""
+
+    name = "llama-cpp"
+    label = "llama.cpp"
+    variable = "GEZEL_LLAMA_SERVER"
+    contract: Contract = CONTRACT
+
+    def vocabulary(self) -> Sequence[Word]:
+        from gezel_rules.engines.llama_cpp.vocabulary import WORDS
+
+        return WORDS
+
+    def signatures(self) -> Mapping[str, Function]:
+        from gezel_rules.engines.llama_cpp.functions import SIGNATURES
+
+        return SIGNATURES
+
+    def needs(self) -> Needs:
+        from gezel_rules.engines.llama_cpp.needs import NEEDS
+
+        return NEEDS
+
+    def find(self, choice: str | None, environ: Mapping[str, str], policies: Path | None) -> Program:
+        from gezel_rules.engines.llama_cpp.find import find_engine
+
+        return find_engine(choice, environ, policies=policies)
+
+    def probe(self, probe: Probe) -> Facts:
+        from gezel_rules.engines.llama_cpp.probe import probe_facts
+
+        return probe_facts(probe)
+
+    def outside_settings(self, probe: Probe) -> list[OutsideSetting]:
+        from gezel_rules.engines.llama_cpp.probe import outside_settings
+
+        return outside_settings(probe)
+
+    def recognises(self, path: Path) -> bool:
+        """By the first four bytes."""
+        try:
+            with path.open("rb") as file:
+                return file.read(len(MAGIC)) == MAGIC
+        except OSError:
+            return False
+
+    def read_model(self, path: str, cache: Path | None) -> Header:
+        from gezel_rules.gguf import read_header
+
+        return read_header(path, cache_dir=cache / "headers" if cache else None)
+
+    def described_model(self, entry: Entry) -> Header | None:
+        from gezel_rules.engines.llama_cpp.described_header import header_of
+
+        return header_of(entry)
+
+    def described_drafter(self, entry: Entry) -> Header | None:
+        from gezel_rules.engines.llama_cpp.described_header import draft_header_of
+
+        return draft_header_of(entry)
+
+    def check_description(self, node: Node, problems: list[Problem]) -> None:
+        from gezel_rules.engines.llama_cpp.described_header import read_header_block
+
+        read_header_block(node, problems)
+
+    def model_facts(self, subject: Subject, settings: Mapping[str, Fact], tables: Tables, cache: Path | None) -> Facts:
+        from gezel_rules.engines.llama_cpp.subject_facts import subject_facts
+
+        return subject_facts(subject, settings, tables, cache)
+
+    def fit(self, subject: Subject, policies: PolicySet, facts: Mapping[str, Fact], held: Mapping[str, int]) -> Fit:
+        from gezel_rules.engines.llama_cpp.capacity import capacity
+
+        return capacity(subject, policies, facts, held)
+
+    def summary_of_model(self, path: str) -> dict[str, object]:
+        from gezel_rules.engines.llama_cpp.model_facts import summary_of
+
+        return summary_of(self.read_model(path, None))
+
+    def inspect(self, path: str, tables: Tables) -> Report:
+        from gezel_rules.engines.llama_cpp.inspect import inspect
+
+        return inspect(path, tables)
+
+    @property
+    def memory(self) -> MemoryCommand:
+        from gezel_rules.engines.llama_cpp.memory_command import add_arguments, report
+
+        return MemoryCommand(add_arguments, report)
+
+
+FAMILY = LlamaCpp()

@@ -1,0 +1,43 @@
+"""What a placed launch takes of each pool of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gezel_rules.engines.family import MemoryUse, PoolUse
+from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
+from gezel_rules.engines.llama_cpp.memory.placement import Placement
+from gezel_rules.engines.pools import Pool
+from gezel_rules.facts.fact import UNKNOWN, Fact
+
+
+def memory_use(placed: Placement, beside: int, cards: Sequence[Pool], ram: Pool) -> MemoryUse:
+    """``beside``: bytes of drafter and projector, on the first pool."""
+    found = placed.estimate
+    machine = [*cards[: len(found.pools) - 1], ram]
+    pools = [
+        PoolUse(
+            pool.name,
+            pool.usable,
+            {"weights": use.model_bytes, "context": use.context_bytes, "compute": use.compute_bytes,
+             "drafter and projector": beside if number == 0 else 0},
+        )
+        for number, (pool, use) in enumerate(zip(machine, found.pools, strict=True))
+    ]  # fmt: skip
+    return MemoryUse(tuple(pools), placed.shortfall_bytes, {**found.to_json(), "beside_bytes": beside})
+
+
+def ram_left(ram: Pool, found: Estimate, beside: int) -> int | None:
+    """What a launch leaves of the RAM it may take; ``None`` when nobody knows how much that is."""
+    if ram.usable is None:
+        return None
+    on_host = found.pools[-1].total + (beside if len(found.pools) == 1 else 0)
+    return max(0, ram.usable - on_host - found.output_bytes + found.lazy_bytes)
+
+
+def usable_fact(pools: Sequence[Pool], why: str) -> Fact:
+    """The usable bytes of some pools together; unknown when one of them is."""
+    sizes = [pool.usable for pool in pools]
+    if any(size is None for size in sizes):
+        return Fact(UNKNOWN, why, "probe", settle="gezel-rules devices")
+    return Fact(sum(size or 0 for size in sizes), why, "policy")

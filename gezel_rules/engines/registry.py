@@ -1,0 +1,79 @@
+"""Which engine families there are. The one list of them; a package installed beside this one may bring more.
+
+Another package names its family as an entry point ``NAME = "module:FAMILY"`` of the group ``gezel_rules.families``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gezel_rules.errors import BadInput
+
+if TYPE_CHECKING:
+    from gezel_rules.engines.family import Family
+
+DEFAULT = "llama-cpp"
+"""The family of an entry, a host or a log that names none."""
+GROUP = "gezel_rules.families"
+
+
+class Listed(NamedTuple):
+    """A family before its code is loaded: ``place`` is ``module:attribute``; ``variable`` names its program."""
+
+    place: str
+    says: str
+    variable: str = ""
+
+
+FAMILIES: Mapping[str, Listed] = {
+    "llama-cpp": Listed(
+        "gezel_rules.engines.llama_cpp.family:FAMILY", "llama-server, and the engine this package brings",
+        "GEZEL_LLAMA_SERVER",
+    ),
+}  # fmt: skip
+
+
+@cache
+def family(name: str) -> Family:
+    """The family of that name, its code loaded. Raises BadInput when there is none."""
+    listed = FAMILIES.get(name) or _brought().get(name)
+    if listed is None:
+        from gezel_rules.documents.source import did_you_mean
+
+        raise BadInput(f"no engine family '{name}'{did_you_mean(name, names())}")
+    module, _, attribute = listed.place.partition(":")
+    found: Family = getattr(import_module(module), attribute)
+    return found
+
+
+def names() -> list[str]:
+    """Every family, those of this package first."""
+    return [*FAMILIES, *(name for name in _brought() if name not in FAMILIES)]
+
+
+@cache
+def _brought() -> dict[str, Listed]:
+    """Families of other packages. Looking for them reads the metadata of every installed package: not on a path that
+    knows its family."""
+    from importlib.metadata import entry_points
+
+    return {point.name: Listed(point.value, f"from {point.value}") for point in entry_points(group=GROUP)}
+
+
+def of_file(path: str) -> Family:
+    """The family a model on disk belongs to: the first that recognises it, else the default one, which then says what
+    is wrong with it."""
+    for name in _in_order():
+        if (found := family(name)).recognises(Path(path)):
+            return found
+    return family(DEFAULT)
+
+
+def _in_order() -> Iterator[str]:
+    """This package's families first: others are looked for only when none of them recognises a file."""
+    yield from FAMILIES
+    yield from (name for name in _brought() if name not in FAMILIES)

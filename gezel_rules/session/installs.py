@@ -1,0 +1,94 @@
+"""What an install of MODEL consists of: its own plan, and those of the models it needs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from gezel_rules.errors import BadInput
+from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.session.session import Session
+
+if TYPE_CHECKING:
+    from gezel_rules.catalog import Entry
+    from gezel_rules.store.plan import DrafterApplies
+    from gezel_rules.store.wanted import InstallPlan
+    from gezel_rules.store.web import Web
+
+
+class Wish(NamedTuple):
+    """What somebody wants fetched: MODEL, for which backend (``None``: the engine's that is found, by ``engine``), with
+    its projector or not, at which revision of its hub repository."""
+
+    model: str
+    backend: str | None = None
+    engine: str | None = None
+    vision: bool = True
+    revision: str | None = None
+
+
+def installs(session: Session, wish: Wish, web: Web) -> Iterator[InstallPlan]:
+    """The plan of MODEL, then of the models it needs beside it. Raises BadInput, TransferFailed."""
+    from gezel_rules.catalog import find, has
+    from gezel_rules.catalog.references import parse_reference
+    from gezel_rules.store.plan import at_revision, plan_install
+    from gezel_rules.store.reference_plan import plan_reference
+
+    reference = parse_reference(wish.model, lambda model: has(session.catalog, model))
+    if wish.revision and reference.kind not in ("catalog", "hub"):
+        raise BadInput(f"--revision: {wish.model} is in no hub repository")
+    if reference.kind != "catalog":
+        named = reference._replace(revision=wish.revision) if wish.revision else reference
+        yield plan_reference(named, web, wish.backend or "", wish.vision)
+        return
+    entry = find(session.catalog, reference.name)
+    backend = _backend(session, entry, wish) if entry.draft else wish.backend or ""
+    plan = plan_install(entry, backend, wish.vision, drafter_rule(session, entry))
+    yield at_revision(plan, wish.revision) if wish.revision else plan
+    for other in plan.also:
+        beside = find(session.catalog, other)
+        yield plan_install(beside, backend, wish.vision, drafter_rule(session, beside))
+
+
+def _backend(session: Session, entry: Entry, wish: Wish) -> str:
+    """The backend that was named, checked against policy, else that of the engine found; empty when there is none."""
+    family = session.family(entry.engine)
+    policies = session.policies_for(family)
+    if wish.backend:
+        known = policies.tables["backends"]
+        if wish.backend not in known:
+            raise BadInput(f"--backend: unknown backend '{wish.backend}'; there are: {', '.join(known)}")
+        return wish.backend
+    program = session.program(family, wish.engine)
+    if program is None:
+        return ""
+    from gezel_rules.engines.family import Probe
+
+    found = family.probe(Probe(program, policies, session.environ, session.cache))["engine.backend"].value
+    return "" if found is UNKNOWN else str(found)
+
+
+def drafter_rule(session: Session, entry: Entry) -> DrafterApplies:
+    """Policy's ``drafter.applies`` for an entry, with the winning rule's words. A family whose policies know no
+    drafters wants none."""
+    from gezel_rules.decisions.decide import decide
+    from gezel_rules.decisions.trace import Explainer
+
+    policies = session.policies_for(session.family(entry.engine))
+
+    def applies(backend: str) -> tuple[bool, str]:
+        if "drafter.applies" not in policies.decisions:
+            return False, f"no policy of {entry.engine} knows drafters"
+        draft = entry.draft
+        name = draft and (draft.id or (draft.file.name if draft.file else None))
+        limited = list(draft.backends) if draft and draft.backends is not None else None
+        facts = {
+            "entry.draft": Fact(name, entry.file, "catalog"),
+            "entry.draft_backends": Fact(limited, entry.file, "catalog"),
+            "engine.backend": Fact(backend or UNKNOWN, "engine", "probe"),
+        }
+        trace = decide(policies, facts, {}, ("drafter.applies",))
+        judgement = trace.judgements["drafter.applies"]
+        return judgement.value is True, Explainer(trace, {}).because(judgement)
+
+    return applies

@@ -1,0 +1,75 @@
+"""From a plan to what the runtime is told: the order, and the guide it asks when something fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gezel_rules.errors import BadInput
+from gezel_rules.facts.fact import UNKNOWN
+from gezel_rules.planner.plan import Plan, build_of, plan_degraded, plan_without_drafter
+from gezel_rules.planner.report import plan_record
+from gezel_rules.runtime.launch import Guide, Order
+
+STEPS: Mapping[str, Callable[[Plan], Plan | None]] = {"drop-drafter": plan_without_drafter, "degrade": plan_degraded}
+"""What a recovery step of policy does to the plan."""
+
+
+def order_of(plan: Plan) -> Order:
+    """What is launched. The plan has a program: it was made for this machine."""
+    assert plan.program is not None
+    draft = plan.subject.draft
+    return Order(
+        engine=plan.program, contract=plan.subject.family.contract, argv=tuple(plan.argv), env={},
+        model=plan.subject.id, model_bytes=_size(plan.subject.model_path),
+        pools={pool.name: pool.used for pool in plan.memory.pools}, build=build_of(plan.trace.facts),
+        drafter=draft.name if draft and plan.trace.get("drafter.loads") else "", record=plan_record(plan),
+    )  # fmt: skip
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
+def guide_of(plan: Plan, policies: Path, say: Callable[[str], None]) -> Guide:
+    """Judges logs by the log policies, and gives the next order after a failure."""
+    current = [plan]
+
+    def again(step: str) -> Order | None:
+        following = STEPS[step](current[0])
+        if following is None:
+            return None
+        current[0] = following
+        return order_of(following)
+
+    on_gpu = bool(plan.trace.get("backend.gpu"))
+    can = frozenset({"degradation"} if on_gpu else ())
+    return Guide(_judge(plan, policies), again, can, say, gpu=on_gpu)
+
+
+def _judge(plan: Plan, policies: Path) -> Callable[[Sequence[str], int | None], Any]:
+    facts = {name: plan.trace.facts[f"engine.{name}"].value for name in ("backend", "version")}
+    known = {name: None if value is UNKNOWN else value for name, value in facts.items()}
+
+    def judge(lines: Sequence[str], exit_status: int | None) -> Any:
+        from gezel_rules.logs.watch import classify, load_log_policy
+
+        return classify(lines, load_log_policy(policies), known["backend"], exit_status, known["version"])
+
+    return judge
+
+
+def make_slot_directory(plan: Plan) -> None:
+    """The directory for saved slots, where the launch names one: the engine refuses one that does not exist. Raises
+    BadInput when it cannot be made."""
+    fact = plan.trace.facts.get("launch.slot_directory")
+    if fact is None or fact.value is None:
+        return
+    try:
+        Path(fact.value).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"slot_save_path: {fact.value}: {(error.strerror or str(error)).lower()}") from None

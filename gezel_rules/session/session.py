@@ -1,0 +1,277 @@
+"""What one user can ask for, with plain arguments: plan, pull, launch, serve. Directories are resolved once.
+
+Commands parse, call this, and print; what is done here does not know that there is a command line.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from gezel_rules import places
+from gezel_rules.errors import BadInput, EngineFailed, Refused
+
+if TYPE_CHECKING:
+    from gezel_rules.engines.family import Family, Program
+    from gezel_rules.planner.plan import Plan, Request
+    from gezel_rules.policy.model import PolicySet
+    from gezel_rules.runtime.interrupts import Interrupts
+    from gezel_rules.runtime.launch import Guide, Launched, Order
+    from gezel_rules.runtime.rules import Supervision
+
+
+class Conditions(NamedTuple):
+    """What a plan depends on besides MODEL: settings as ``NAME=VALUE``, a described host (a file, or a name in the
+    catalog), and the program to use (a path, or the family's word for one)."""
+
+    settings: tuple[str, ...] = ()
+    host: str | None = None
+    engine: str | None = None
+
+
+HERE = Conditions()
+"""This machine, the engine found, nothing set."""
+
+
+class Prepared(NamedTuple):
+    """A plan ready to be launched: the order, the kind of request that fits the model, whom to ask on the way, and the
+    rules the engine is supervised by."""
+
+    order: Order
+    endpoint: str
+    guide: Guide
+    rules: Supervision
+
+
+class Session(NamedTuple):
+    """Directories, environment and site files (lowest precedence first) of one user."""
+
+    policies: Path
+    catalog: Path
+    store: Path
+    state: Path
+    cache: Path
+    environ: Mapping[str, str]
+    sites: tuple[Path, ...]
+
+    # ---- plan
+
+    def family(self, name: str | None = None) -> Family:
+        """The engine family of that name, or the one meant when nobody names any. Raises BadInput."""
+        from gezel_rules.engines import registry
+
+        return registry.family(name or registry.DEFAULT)
+
+    def policies_for(self, family: Family) -> PolicySet:
+        """The policies that hold for a family. Raises BadInput with every problem."""
+        from gezel_rules.planner.policies import read_policies
+
+        return read_policies(self.policies, family, self.cache)
+
+    def request(self, model: str, conditions: Conditions = HERE) -> Request:
+        """What the planner is asked. Raises BadInput for a host that is not there."""
+        from gezel_rules.planner.plan import Request
+        from gezel_rules.planner.subject import Places
+
+        return Request(
+            model=model, policies=self.policies, cache=self.cache, environ=self.environ,
+            places=Places(self.catalog, self.store, self.on_shelf, self.cache), sites=self.sites,
+            assignments=conditions.settings, host=self._host(conditions.host), engine=conditions.engine,
+            held=self._held(), broke=self._broke,
+        )  # fmt: skip
+
+    def plan(self, model: str, conditions: Conditions = HERE) -> Plan:
+        """The launch that policy decides for MODEL. Raises BadInput."""
+        from gezel_rules.planner.plan import make_plan
+
+        return make_plan(self.request(model, conditions))
+
+    def program(self, family: Family, engine: str | None = None) -> Program | None:
+        """The family's program; ``None`` when none is found. Raises BadInput when one was named and is not there."""
+        try:
+            return family.find(engine, self.environ, places.chosen(self.policies))
+        except BadInput:
+            if engine or self.environ.get(family.variable):
+                raise
+            return None
+
+    def on_shelf(self, model: str) -> Any:
+        """What the store holds of a model; the store's code is loaded only when there is something to read."""
+        if not self.store.is_dir() or ("/" not in model and not (self.store / model).is_dir()):
+            return None  # a catalog id's directory has its name
+        from gezel_rules.store.shelf import find_installed
+
+        return find_installed(self.store, model)
+
+    def _host(self, host: str | None) -> Path | None:
+        if not host:
+            return None
+        given, named = Path(host), self.catalog / "hosts" / f"{host}.yaml"
+        return given if given.exists() or "/" in host or not named.is_file() else named
+
+    def _held(self) -> dict[str, int]:
+        if not (self.state / "leases").is_dir():
+            return {}
+        from gezel_rules.runtime.leases import held
+
+        return held(self.state)
+
+    def _broke(self, build: str, drafter: str) -> bool:
+        from gezel_rules.runtime.recover import is_broken
+
+        return is_broken(self.state, build, drafter)
+
+    # ---- pull
+
+    def pull(self, plan: Plan) -> None:
+        """Install what a planned launch needs. Raises BadInput, TransferFailed."""
+        from gezel_rules.catalog import find
+        from gezel_rules.facts.fact import UNKNOWN
+        from gezel_rules.store.install import install
+        from gezel_rules.store.plan import plan_install
+        from gezel_rules.store.progress import progress_for
+
+        entry = plan.subject.entry
+        if entry is None:
+            raise BadInput(f"{plan.subject.id} is not installed and is in no catalog")
+        backend = plan.trace.facts["engine.backend"].value
+        wanted = plan_install(
+            entry, "" if backend is UNKNOWN else backend, bool(plan.trace.get("vision.loads")),
+            lambda _: _drafter_applies(plan),
+        )  # fmt: skip
+        progress = progress_for()
+        try:
+            install(wanted, self.store, progress)
+            for other in wanted.also:  # a drafter that is an entry of its own; it needs none itself
+                beside = find(plan.request.places.catalog, other)
+                none = plan_install(beside, wanted.backend, False, lambda _: (False, "it drafts"))
+                install(none, self.store, progress)
+        finally:
+            progress.close()
+
+    # ---- launch
+
+    def rules(self) -> Supervision:
+        """How engines are supervised. Raises BadInput."""
+        from gezel_rules.runtime.rules import load_supervision
+
+        return load_supervision(places.chosen(self.policies))
+
+    def prepare(self, model: str, conditions: Conditions, say: Callable[[str], None]) -> Prepared:
+        """The order for MODEL, pulled if needed: planned, pulled, and planned again on the real header. ``say`` hears
+        what is worth a line on the way. Raises BadInput, Refused when policy says no, TransferFailed."""
+        from gezel_rules.runtime.supervise import wanted_address
+        from gezel_rules.session.ordering import guide_of, make_slot_directory, order_of
+
+        plan, rules = self._launchable(model, conditions), self.rules()
+        wanted_address(plan.argv, rules)  # a port that is taken is said before anything is fetched
+        if not plan.subject.installed:
+            self.pull(plan)
+            plan = self._launchable(model, conditions)
+        make_slot_directory(plan)
+        guide = guide_of(plan, self.policies, say)
+        return Prepared(order_of(plan), plan.trace.value("prompt.endpoint"), guide, rules)
+
+    def _launchable(self, model: str, conditions: Conditions) -> Plan:
+        """The plan for this machine. Raises BadInput without an engine, Refused when policy says no."""
+        from gezel_rules.planner.report import explainer, refusal
+
+        plan = self.plan(model, conditions)
+        if plan.program is None:
+            plan.subject.family.find(conditions.engine, self.environ, places.chosen(self.policies))  # says why
+        found = refusal(plan, explainer(plan))
+        if found is None:
+            return plan
+        nearest = f"; nearest: {found['nearest']}" if "nearest" in found else ""
+        raise Refused(f"{plan.subject.id}: {found['because']}{nearest}")
+
+    @contextmanager
+    def launched(
+        self, prepared: Prepared, interrupts: Interrupts, tick: Callable[[float], None] | None = None
+    ) -> Iterator[Launched]:
+        """A ready engine for the length of the block; ``tick`` hears the seconds waited for it. Raises EngineFailed
+        when it does not start and every recovery step is spent."""
+        from gezel_rules.runtime.launch import launched
+
+        guide = prepared.guide._replace(tick=tick)
+        with launched(prepared.order, guide, prepared.rules, self.state, self.environ, interrupts) as engine:
+            yield engine
+
+    def why(self, prepared: Prepared, engine: Launched, error: EngineFailed) -> EngineFailed:
+        """The engine's own reason when it died over an answer; else what the connection said."""
+        from gezel_rules.runtime.launch import died
+
+        try:
+            engine.running.process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return error
+        return died(engine, prepared.guide, self.state)
+
+    # ---- serve
+
+    def serve(
+        self,
+        prepared: Prepared,
+        interrupts: Interrupts,
+        announce: Callable[[Launched, Path], None],
+        tick: Callable[[float], None] | None = None,
+    ) -> NoReturn:
+        """Serve until interrupted; after an unexpected end pause and start again, as often as policy allows.
+        ``announce`` hears of each engine that is ready, and of the file its key is in. Raises EngineFailed."""
+        deaths, rules = 0, prepared.rules
+        while True:
+            begun = time.monotonic()
+            failure = self._until_it_dies(prepared, interrupts, announce, tick)
+            deaths = 1 if time.monotonic() - begun >= rules.steady else deaths + 1
+            if deaths > len(rules.restart_pauses):
+                raise failure
+            pause = rules.restart_pauses[deaths - 1]
+            prepared.guide.say(f"{failure}; starting again in {pause:g} s")
+            time.sleep(pause)
+
+    def _until_it_dies(
+        self,
+        prepared: Prepared,
+        interrupts: Interrupts,
+        announce: Callable[[Launched, Path], None],
+        tick: Callable[[float], None] | None,
+    ) -> EngineFailed:
+        from gezel_rules.runtime.key_file import key_file
+        from gezel_rules.runtime.launch import died
+
+        with self.launched(prepared, interrupts, tick) as engine, key_file(self.state, engine) as path:
+            announce(engine, path)
+            while engine.running.process.poll() is None:  # short waits: a signal is handled between them everywhere
+                time.sleep(0.2)
+            return died(engine, prepared.guide, self.state)
+
+
+def session_for(policies: Path | None, catalog: Path | None, store: Path | None) -> Session:
+    """The session of this process's user: directories as chosen, else as variables and platform say. Raises BadInput
+    when the store is a file."""
+    where = store or places.store_dir()
+    if where.is_file():
+        raise BadInput(f"{where}: is a file, not a store of models")
+    return Session(
+        policies or places.policies_dir(), catalog or places.catalog_dir(), where, places.state_dir(),
+        places.cache_dir(), os.environ, places.site_files(),
+    )  # fmt: skip
+
+
+def _drafter_applies(plan: Plan) -> tuple[bool, str]:
+    """Whether policy wants the catalog's drafter here, and why; a family without drafters wants none."""
+    from gezel_rules.planner.report import explainer
+
+    judgement = plan.trace.judgements.get("drafter.applies")
+    return (judgement.value is True, explainer(plan).because(judgement)) if judgement else (False, "")
+
+
+def to_stderr(line: str) -> None:
+    """A line for the person who waits."""
+    print(f"gezel-rules: {line}", file=sys.stderr, flush=True)
