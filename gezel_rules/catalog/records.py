@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.documents.source import Node
 from gezel_rules.record import NamedTuple
 
@@ -125,7 +126,7 @@ class Entry(NamedTuple):
     """The ``header`` block, unread; ``header_of`` expands it."""
     root: Node
     """The whole file with places, for later checks."""
-    engine: str = "llama-cpp"
+    engine: str = DEFAULT_FAMILY
     """The engine family that runs it."""
 
     @property

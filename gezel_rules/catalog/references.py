@@ -61,7 +61,7 @@ def parse_reference(text: str, known: Callable[[str], bool] = lambda _: False) -
     """Understand a MODEL argument. ``known`` says whether an id is in the catalog; the disk is asked only whether a
     path exists. Raises BadInput, in one line, for what can be none of these."""
     if not text or len(text) > _LONGEST or not text.isprintable():
-        raise BadInput(f"not a model: {_shown(text)} (a catalog id, a GGUF file, user/repo[:quant] or a URL)")
+        raise BadInput(f"not a model: {_shown(text)} (a catalog id, a model on disk, user/repo[:quant] or a URL)")
     if match := _SCHEME.fullmatch(text):
         return _with_scheme(match[1].lower(), match[2], text)
     if known(text):

@@ -28,7 +28,7 @@ COMMANDS = {
     "ls": "models in the store",
     "rm": "remove a model from the store",
     "verify": "hash a stored model again and compare",
-    "inspect": "what a GGUF header says",
+    "inspect": "what a model file says about itself",
     "memory": "the memory a launch takes, from the header alone",
     "log": "verdict and failure class of an engine log",
     "devices": "what this machine and its engine offer",
@@ -37,7 +37,7 @@ COMMANDS = {
 }
 ABOUT = """
 
-MODEL is a catalog id, a GGUF file, or user/repo[:quant].
+MODEL is a catalog id, a model on disk, or user/repo[:quant].
 Variables: GEZEL_POLICIES, GEZEL_CATALOG, GEZEL_STORE, GEZEL_CACHE, GEZEL_STATE and GEZEL_CONFIG name directories,
 GEZEL_LLAMA_SERVER the engine; GEZEL_WINDOW=32k and the like are settings.
 Exit status: 0 done, 1 the answer is no, 2 bad input, 3 the engine or a transfer failed."""

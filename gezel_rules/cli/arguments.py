@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.session import Conditions, Session, session_for
 
 MODEL = "catalog id, a model on disk, or user/repo[:quant]"
@@ -41,7 +42,7 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 def add_family(parser: argparse.ArgumentParser) -> None:
     """The engine family, for commands that are not about a model."""
-    parser.add_argument("--family", metavar="NAME", help="the engine family (default: llama-cpp)")
+    parser.add_argument("--family", metavar="NAME", help=f"the engine family (default: {DEFAULT_FAMILY})")
 
 
 def conditions_of(args: argparse.Namespace) -> Conditions:

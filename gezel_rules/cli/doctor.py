@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.cli.arguments import add_engine, session_of
 from gezel_rules.engines import registry
 from gezel_rules.facts.fact import UNKNOWN
@@ -53,7 +54,7 @@ def findings(args: argparse.Namespace) -> Iterator[Finding]:
     """
     session = session_of(args)
     for name in registry.names():
-        default = name == registry.DEFAULT
+        default = name == DEFAULT_FAMILY
         offer = look(session, session.family(name), args.engine if default else None)
         if default or offer.command:
             yield from _engine(offer)

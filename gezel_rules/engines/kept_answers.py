@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,6 @@ from gezel_rules.record import NamedTuple
 
 FORMAT = 1  # another format is no answer
 MAX_BYTES = 1 << 20  # of a cache file; the longest --help makes 30 KB
-
-_LIBRARIES = (".so", ".dylib", ".dll")
-_OWN = ("ggml", "llama", "mtmd")  # what of a folder's libraries belongs to the engine
-_WHEEL = "xllamacpp"  # what the engine inside this package runs
-_WHEEL_TABLE = "llama-cpp/embedded.yaml"  # and the flags it takes
 
 
 class Kept(NamedTuple):
@@ -51,11 +46,17 @@ class Kept(NamedTuple):
         keep(self.path, json.dumps({**answers, "identity": self.identity}).encode())
 
 
-def kept_answers(command: Sequence[str], cache_dir: Path | None, environ: Mapping[str, str]) -> Kept:
-    """Where the answers of the engine that ``command`` starts are kept. Raises BadInput when there is none."""
+def kept_answers(
+    command: Sequence[str],
+    cache_dir: Path | None,
+    environ: Mapping[str, str],
+    behind: Callable[[Path, Sequence[str]], Iterable[Path]],
+) -> Kept:
+    """Where the answers of the engine that ``command`` starts are kept. ``behind`` gives the files that are the engine
+    besides the program. Raises BadInput when there is no such program."""
     program = find_program(command[0], environ)
     files = [program.resolve()]
-    files += _module_files(command) if "-m" in command[:-1] else _libraries(files[0])
+    files += behind(files[0], command)
     name = f"{program.name}-{zlib.crc32(os.fsencode(' '.join([str(program), *command[1:]]))):08x}.json"
     return Kept(cache_dir and cache_dir / "engines" / name, [FORMAT, list(command), *map(_stat, files)])
 
@@ -77,40 +78,6 @@ def find_program(name: str, environ: Mapping[str, str]) -> Path:
     if not os.access(path, os.X_OK):
         raise BadInput(f"{printable(name)}: may not be executed")
     return path
-
-
-def _libraries(program: Path) -> Iterator[Path]:
-    """The engine's own libraries beside it: a llama-server built with shared libraries is a small starter that
-    stays the same when everything behind it is built anew."""
-    folders = [program.parent]
-    if program.parent.name == "bin":
-        folders.append(program.parent.with_name("lib"))
-    for folder in folders:
-        for name in sorted(_names(folder)):
-            if name.removeprefix("lib").startswith(_OWN) and any(suffix in name for suffix in _LIBRARIES):
-                yield folder / name
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry in entries]
-    except OSError:
-        return []
-
-
-def _module_files(command: Sequence[str]) -> Iterator[Path]:
-    """The files behind ``python -m MODULE``: its package, the wheel it drives, the table of its flags."""
-    from importlib.util import find_spec
-
-    from gezel_rules.places import policies_dir
-
-    for name in (command[command.index("-m") + 1], _WHEEL):
-        spec = find_spec(name)
-        if spec and spec.origin:
-            folder = Path(spec.origin).parent
-            yield from (folder / name for name in sorted(_names(folder)))
-    yield policies_dir() / _WHEEL_TABLE
 
 
 def _stat(path: Path) -> list[Any]:

@@ -25,7 +25,7 @@ class Pool(NamedTuple):
 
 def gpus(devices: Any) -> list[dict[str, Any]]:
     """The devices that count as GPUs of this machine. One that shares the RAM takes no part beside a card of its own
-    memory: the engine leaves it out then (llama.cpp 0.6.0-dev)."""
+    memory: engines leave it out then."""
     cards = [d for d in devices or () if d["kind"] in ("discrete", "rpc")]
     return cards or [d for d in devices or () if d["kind"] in SHARES_RAM]
 

@@ -11,13 +11,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.errors import BadInput
 
 if TYPE_CHECKING:
     from gezel_rules.engines.family import Family
 
-DEFAULT = "llama-cpp"
-"""The family of an entry, a host or a log that names none."""
 GROUP = "gezel_rules.families"
 
 
@@ -70,7 +69,7 @@ def of_file(path: str) -> Family:
     for name in _in_order():
         if (found := family(name)).recognises(Path(path)):
             return found
-    return family(DEFAULT)
+    return family(DEFAULT_FAMILY)
 
 
 def _in_order() -> Iterator[str]:

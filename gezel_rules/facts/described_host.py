@@ -10,6 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.documents.kept import load_kept
 from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
 from gezel_rules.documents.source import Node, did_you_mean
@@ -83,7 +84,7 @@ def _engine(node: Node, backends: Collection[str] | None, problems: list[Problem
     if "backend" in got and backends is not None:
         _one_of(got["backend"], "backend", backends, problems)
     facts = {f"engine.{key}": _fact(child.value, child) for key, child in got.items() if key != "flags"}
-    facts.setdefault("engine.family", _fact("llama-cpp", node))
+    facts.setdefault("engine.family", _fact(DEFAULT_FAMILY, node))
     if "build" not in got:
         facts["engine.build"] = _left_out(node, "'engine.build' in the description")
     facts["engine.flags"] = _flags(got["flags"], problems) if "flags" in got else _left_out(node, "the engine's --help")

@@ -11,7 +11,7 @@ __all__ = ["UNKNOWN", "Fact", "Unknown"]
 
 
 class Fact(NamedTuple):
-    """``value`` is plain JSON or UNKNOWN; ``source`` is for people (``GGUF llama.block_count``, ``probe CUDA0``,
+    """``value`` is plain JSON or UNKNOWN; ``source`` is for people (a key of the model's header, ``probe CUDA0``,
     ``environment GEZEL_WINDOW``, ``site.yaml:3``); ``level`` is the precedence level that set it; ``beaten`` are the
     lower levels' values, highest first, as (level, value, source); ``settle`` says what would make an unknown known."""
 

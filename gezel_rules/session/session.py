@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from gezel_rules import places
+from gezel_rules import DEFAULT_FAMILY, places
 from gezel_rules.errors import BadInput, EngineFailed, Refused
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Session(NamedTuple):
         """The engine family of that name, or the one meant when nobody names any. Raises BadInput."""
         from gezel_rules.engines import registry
 
-        return registry.family(name or registry.DEFAULT)
+        return registry.family(name or DEFAULT_FAMILY)
 
     def policies_for(self, family: Family) -> PolicySet:
         """The policies that hold for a family. Raises BadInput with every problem."""

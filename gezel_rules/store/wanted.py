@@ -61,7 +61,7 @@ class InstallPlan(NamedTuple):
 
 
 class Installed(NamedTuple):
-    """A published model: its manifest's facts with absolute paths. ``header`` is what the GGUF header says
+    """A published model: its manifest's facts with absolute paths. ``header`` is what the model's header says
     (``arch``, ``quant``, ``context_length`` in tokens; keys missing where it says nothing); ``left_out`` as in the
     plan it was installed by."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.kept_answers import Kept, kept_answers
 from gezel_rules.engines.llama_cpp.devices import DeviceRules, device_facts, parse_devices
+from gezel_rules.engines.llama_cpp.identity import files_behind
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.printable import printable
@@ -64,7 +65,7 @@ def engine_at(
     kind: str, command: Sequence[str], cache_dir: Path | None, environ: Mapping[str, str], run: Runner | None = None
 ) -> Engine:
     """The engine that ``command`` starts, ready to be asked. Raises BadInput when there is no such program."""
-    return Engine(kind, tuple(command), environ, kept_answers(command, cache_dir, environ), run or _run)
+    return Engine(kind, tuple(command), environ, kept_answers(command, cache_dir, environ, files_behind), run or _run)
 
 
 def _run(argv: Sequence[str], environ: Mapping[str, str]) -> Answer:

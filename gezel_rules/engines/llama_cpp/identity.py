@@ -1,0 +1,51 @@
+"""Which files make up an engine: when one of them changes, what the engine said before is asked anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+_LIBRARIES = (".so", ".dylib", ".dll")
+_OWN = ("ggml", "llama", "mtmd")  # what of a folder's libraries belongs to the engine
+_WHEEL = "xllamacpp"  # what the engine inside this package runs
+_WHEEL_TABLE = "llama-cpp/embedded.yaml"  # and the flags it takes
+
+
+def files_behind(program: Path, command: Sequence[str]) -> Iterable[Path]:
+    """The files besides the program itself: its libraries, or what ``python -m MODULE`` loads."""
+    return _module_files(command) if "-m" in command[:-1] else _libraries(program)
+
+
+def _libraries(program: Path) -> Iterator[Path]:
+    """The engine's own libraries beside it: a llama-server built with shared libraries is a small starter that
+    stays the same when everything behind it is built anew."""
+    folders = [program.parent]
+    if program.parent.name == "bin":
+        folders.append(program.parent.with_name("lib"))
+    for folder in folders:
+        for name in sorted(_names(folder)):
+            if name.removeprefix("lib").startswith(_OWN) and any(suffix in name for suffix in _LIBRARIES):
+                yield folder / name
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries]
+    except OSError:
+        return []
+
+
+def _module_files(command: Sequence[str]) -> Iterator[Path]:
+    """The files behind ``python -m MODULE``: its package, the wheel it drives, the table of its flags."""
+    from importlib.util import find_spec
+
+    from gezel_rules.places import policies_dir
+
+    for name in (command[command.index("-m") + 1], _WHEEL):
+        spec = find_spec(name)
+        if spec and spec.origin:
+            folder = Path(spec.origin).parent
+            yield from (folder / name for name in sorted(_names(folder)))
+    yield policies_dir() / _WHEEL_TABLE
