@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gezel_rules import places
 from gezel_rules.decisions.decide import Trace, decide
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.planner import gather
@@ -16,14 +15,14 @@ from gezel_rules.planner.policies import read_policies
 from gezel_rules.planner.subject import Places, find_subject
 
 if TYPE_CHECKING:
-    from gezel_rules.engines.family import Fit, MemoryUse, Program
+    from gezel_rules.engines.family import Family, Fit, MemoryUse, Program
     from gezel_rules.engines.subject import Subject
     from gezel_rules.policy.model import PolicySet
 
 
 class Request(NamedTuple):
-    """What somebody asks for. ``engine``: the program of the model's family that was asked for (``None``: the one
-    found); ``host``: a described machine instead of this one;
+    """What somebody asks for. ``host``: a described machine instead of this one; ``program``: the program of a family on
+    this machine (``None``: none was found; raises BadInput when one was named that is not there);
     ``held``: bytes that other launches have reserved, by pool; ``broke``: whether a drafter failed with a build."""
 
     model: str
@@ -34,7 +33,7 @@ class Request(NamedTuple):
     sites: Sequence[Path] = ()
     assignments: Sequence[str] = ()
     host: Path | None = None
-    engine: str | None = None
+    program: Callable[[Family], Program | None] = lambda family: None
     held: Mapping[str, int] = {}
     broke: Callable[[str, str], bool] = lambda build, drafter: False
 
@@ -70,25 +69,10 @@ def make_plan(request: Request) -> Plan:
     """Decide one launch; starts nothing. Raises BadInput for whatever is wrong with the input."""
     subject = find_subject(request.model, request.places)
     policies = read_policies(request.policies, subject.family, request.cache)
-    program = find_program(request, subject)
+    program = None if request.host else request.program(subject.family)
     facts = gather_facts(request, subject, policies, program)
     fit = subject.family.fit(subject, policies, facts, request.held)
     return _decided(request, subject, program, policies, fit, facts)
-
-
-def find_program(request: Request, subject: Subject) -> Program | None:
-    """The program of the model's family; ``None`` for a described machine, or when none is found and none was named.
-    Raises BadInput when the one that was named is not there."""
-    from gezel_rules.errors import BadInput
-
-    if request.host is not None:
-        return None
-    try:
-        return subject.family.find(request.engine, request.environ, places.chosen(request.policies))
-    except BadInput:
-        if request.engine or request.environ.get(subject.family.variable):
-            raise
-        return None
 
 
 def plan_with(plan: Plan, settings: Mapping[str, Any]) -> Plan:

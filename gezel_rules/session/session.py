@@ -6,7 +6,6 @@ Commands parse, call this, and print; what is done here does not know that there
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -82,7 +81,8 @@ class Session(NamedTuple):
         return Request(
             model=model, policies=self.policies, cache=self.cache, environ=self.environ,
             places=Places(self.catalog, self.store, self.on_shelf, self.cache), sites=self.sites,
-            assignments=conditions.settings, host=self._host(conditions.host), engine=conditions.engine,
+            assignments=conditions.settings, host=self._host(conditions.host),
+            program=lambda family: self.program(family, conditions.engine),
             held=self._held(), broke=self._broke,
         )  # fmt: skip
 
@@ -123,6 +123,8 @@ class Session(NamedTuple):
         return held(self.state)
 
     def _broke(self, build: str, drafter: str) -> bool:
+        if not self.state.is_dir():
+            return False
         from gezel_rules.runtime.recover import is_broken
 
         return is_broken(self.state, build, drafter)
@@ -205,6 +207,8 @@ class Session(NamedTuple):
 
     def why(self, prepared: Prepared, engine: Launched, error: EngineFailed) -> EngineFailed:
         """The engine's own reason when it died over an answer; else what the connection said."""
+        import subprocess
+
         from gezel_rules.runtime.launch import died
 
         try:

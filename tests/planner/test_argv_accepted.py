@@ -112,7 +112,7 @@ def plan_here(server: str, model: Path, *assignments: str) -> Plan:
     held = Installed("gemma-3-270m", {"model": Shelved(model.name, str(model), model.stat().st_size, DIGEST)})
     places = Places(catalog_dir(), model.parent, {"gemma-3-270m": held}.get)
     return make_plan(Request("gemma-3-270m", policies_dir(), places, None, CLEAN, (), assignments,
-                             engine=server))  # fmt: skip
+                             program=lambda family: family.find(server, CLEAN, None)))  # fmt: skip
 
 
 def started(server: str, argv: list[str], log: Path) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from gguf_files import write_gguf
 
+from gezel_rules.engines.family import Program
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.plan import Plan, Request, make_plan
 from gezel_rules.planner.report import explainer, plan_json
@@ -206,7 +207,7 @@ class World:
         return Launch(make_plan(Request(
             model=model, policies=policies_dir(), cache=None, environ=environ or {}, sites=sites, held=held or {},
             places=Places(self.root / "catalog", self.store, self.shelf.get), assignments=assignments, host=where,
-            broke=lambda build, drafter: (build, drafter) in broke, engine=engine,
+            broke=lambda build, drafter: (build, drafter) in broke, program=lambda family: Program("llama-server", (engine,), Path(engine)) if engine else None,
         )))  # fmt: skip
 
 
