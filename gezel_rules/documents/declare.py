@@ -47,10 +47,12 @@ class Word(NamedTuple):
 
 class Name(NamedTuple):
     """The name of something declared elsewhere: ``of`` is a table of the policies, or another list that whoever checks
-    it knows (``models``); ``noun`` says what it names (``backend``). See ``read.unknown_names``."""
+    it knows (``models``); ``noun`` says what it names (``backend``), ``like`` what every such name looks like.
+    ``read.unknown_names`` holds names against what there is."""
 
     of: str
     noun: str
+    like: Text = Text()
 
 
 class Number(NamedTuple):
@@ -69,9 +71,11 @@ class Flag(NamedTuple):
 
 
 class Anything(NamedTuple):
-    """A value that is taken as it stands, of one of these ``kinds`` (words of ``source.kind_of``)."""
+    """A value that is taken as it stands, of one of these ``kinds`` (words of ``shape.kind_of``), which messages call
+    ``a`` (``a single value``)."""
 
     kinds: tuple[str, ...]
+    a: str = ""
 
 
 class Block(NamedTuple):
@@ -108,13 +112,15 @@ class Field(NamedTuple):
 
 class Shape(NamedTuple):
     """A mapping with known keys. ``what`` is what messages call it (``a host``); ``prefix`` stands before the names of
-    its keys there; ``one_of`` are keys of which exactly one must be there, and the end of the sentence that says so."""
+    its keys there; ``one_of`` are keys of which exactly one must be there, and the end of the sentence that says so.
+    ``others`` is what any other key may hold; without it there are none."""
 
     what: str
     fields: Mapping[str, Field]
     says: str = ""
     prefix: str = ""
     one_of: tuple[tuple[str, ...], str] | None = None
+    others: Kind | None = None
 
 
 class Variants(NamedTuple):

@@ -60,6 +60,7 @@ class _Writer:
     def _parts(self, kind: Kind) -> Iterator[Kind]:
         if isinstance(kind, Shape):
             yield from (field.kind for field in kind.fields.values())
+            yield from [kind.others] if kind.others else ()
         elif isinstance(kind, declare.Variants):
             yield from kind.by.values()
         elif isinstance(kind, declare.Either):
@@ -85,7 +86,7 @@ class _Writer:
         return _present(
             type="object",
             description=shape.says,
-            additionalProperties=False,
+            additionalProperties=False if shape.others is None else self.schema(shape.others),
             required=[key for key, field in fields if field.required],
             properties={key: self._field(field) for key, field in fields},
             oneOf=[{"required": [key]} for key in shape.one_of[0]] if shape.one_of else [],
@@ -143,7 +144,7 @@ def _variants(writer: _Writer, kind: declare.Variants) -> Schema:
 _WRITERS: dict[type, Callable[[_Writer, Any], Schema]] = {
     declare.Text: _text,
     declare.Word: lambda writer, kind: {"enum": list(kind.words)},
-    declare.Name: lambda writer, kind: {"type": "string"},
+    declare.Name: lambda writer, kind: _text(writer, kind.like),
     declare.Number: _number,
     declare.Flag: lambda writer, kind: {"type": "boolean"},
     declare.Anything: _anything,

@@ -37,7 +37,7 @@ class Value:
         found: Value = self.value[key]
         return found
 
-    def said(self, key: str) -> Any:
+    def at(self, key: str) -> Any:
         """What is meant under a key of a shape; where it is left out, the declared default."""
         if key in self.value:
             return self.value[key].value
@@ -95,24 +95,25 @@ def _children(value: Value) -> Iterable[tuple[str, Value]]:
 
 def accepts(kind: Kind) -> tuple[str, ...]:
     """The kinds of YAML values that may be one, in the words of messages."""
+    if (always := _ACCEPTS.get(type(kind))) is not None:
+        return always
     if isinstance(kind, declare.Number):
         return (INTEGER,) if kind.whole else (NUMBER,)
-    if isinstance(kind, declare.Anything):
-        return kind.kinds
     if isinstance(kind, declare.Either):
         return tuple(dict.fromkeys(word for each in kind.kinds for word in accepts(each)))
-    return _ACCEPTS[type(kind)]
+    return kind.kinds if isinstance(kind, declare.Anything) else ()
+
+
+def wanted(kind: Kind) -> str:
+    """What a value must be, as far as YAML tells: ``text or mapping``, or what the kind itself is called."""
+    if isinstance(kind, declare.Either):
+        return " or ".join(dict.fromkeys(map(wanted, kind.kinds)))
+    return kind.a if isinstance(kind, declare.Anything) and kind.a else " or ".join(accepts(kind))
 
 
 def _fits(kind: Kind, value: object) -> bool:
     actual, wanted = kind_of(value), accepts(kind)
     return actual in wanted or (actual == INTEGER and NUMBER in wanted)
-
-
-def _read(node: Node, kind: Kind, called: str, problems: Problems) -> Value | None:
-    """A value whose YAML kind fits. ``called`` is what messages call it; without that they quote it."""
-    value: Value | None = _READERS[type(kind)](node, kind, called, problems)
-    return value
 
 
 def _shape(node: Node, shape: Shape, called: str, problems: Problems) -> Value:
@@ -124,19 +125,21 @@ def _shape(node: Node, shape: Shape, called: str, problems: Problems) -> Value:
         problems.append(node.problem(f"{shape.what} {shape.one_of[1]}", 1))
     said = {}
     for key, child in entries.items():
-        if key not in shape.fields:
-            said_of = f"{shape.what} has no key {key!r:.80}{did_you_mean(key, shape.fields)}"
-            problems.append((child.key or child).problem(said_of))
-        elif (value := _child(child, shape.fields[key].kind, f"'{shape.prefix}{key}'", problems)) is not None:
+        kind = shape.fields[key].kind if key in shape.fields else shape.others
+        if kind is None:
+            hint = did_you_mean(key, shape.fields)
+            problems.append((child.key or child).problem(f"{shape.what} has no key {key!r:.80}{hint}"))
+        elif (value := _child(child, kind, f"'{shape.prefix}{key}'", problems)) is not None:
             said[key] = value
     return Value(said, node, shape)
 
 
 def _child(node: Node, kind: Kind, called: str, problems: Problems) -> Value | None:
+    """``called`` is what messages call the value; readers that are given none quote it."""
     if _fits(kind, node.value):
-        return _read(node, kind, called, problems)
-    wanted = " or ".join(accepts(kind))
-    problems.append(node.problem(f"{called} must be {wanted}, not {kind_of(node.value)}"))
+        found: Value | None = _READERS[type(kind)](node, kind, called, problems)
+        return found
+    problems.append(node.problem(f"{called} must be {wanted(kind)}, not {kind_of(node.value)}"))
     return None
 
 
@@ -151,7 +154,8 @@ def _variants(node: Node, kind: declare.Variants, called: str, problems: Problem
 def _map(node: Node, kind: declare.Map, called: str, problems: Problems) -> Value:
     said = {}
     for key, child in node.value.items():
-        if isinstance(kind.keys, declare.Text) and (wrong := _wrong_text(key, kind.keys, "is not")):
+        like = kind.keys.like if isinstance(kind.keys, declare.Name) else kind.keys
+        if wrong := _wrong_text(key, like, quoted=True):
             problems.append((child.key or child).problem(f"{key!a:.80} {wrong}"))
         elif isinstance(kind.of, Shape) and not isinstance(child.value, dict):
             read(child, kind.of, problems)
@@ -164,14 +168,13 @@ def _list(node: Node, kind: declare.List, called: str, problems: Problems) -> Va
     said = []
     for child in node.value:
         if not _fits(kind.of, child.value):
-            wanted = " or ".join(accepts(kind.of))
-            problems.append(child.problem(f"{called}: expected {wanted}, not {kind_of(child.value)}"))
-        elif (value := _read(child, kind.of, "", problems)) is not None:
+            problems.append(child.problem(f"{called}: expected {wanted(kind.of)}, not {kind_of(child.value)}"))
+        elif (value := _READERS[type(kind.of)](child, kind.of, "", problems)) is not None:
             said.append(value)
     if len(node.value) < kind.least:
         least = _COUNTS.get(kind.least, str(kind.least))
-        wanted = f"{called} must name at least {least} {kind.noun}".rstrip()
-        problems.append(node.problem(_or(wanted, kind.otherwise)))
+        message = f"{called} must name at least {least} {kind.noun}".rstrip()
+        problems.append(node.problem(_or(message, kind.otherwise)))
     if kind.one_with is not None and _none_with(*kind.one_with, node, said):
         problems.append(node.problem(f"{called} has none of {' '.join(kind.one_with)}", 1))
     return Value(said, node, kind)
@@ -184,26 +187,26 @@ def _none_with(key: str, word: str, node: Node, said: list[Value]) -> bool:
 
 
 def _either(node: Node, kind: declare.Either, called: str, problems: Problems) -> Value | None:
-    return _read(node, next(each for each in kind.kinds if _fits(each, node.value)), called, problems)
+    return _child(node, next(each for each in kind.kinds if _fits(each, node.value)), called, problems)
 
 
 def _text(node: Node, kind: declare.Text, called: str, problems: Problems) -> Value | None:
-    quoted = bool(kind.noun) or not called
-    wrong = _wrong_text(node.value, kind, "is not" if quoted else "must be")
-    if wrong:
-        called = f"{kind.noun} {node.value!a:.120}".lstrip() if quoted else called
+    text = node.value
+    if wrong := _wrong_text(text, kind, quoted=bool(kind.noun) or not called):
+        called = f"{kind.noun} {text!a:.120}".lstrip() if kind.noun or not called else called
         problems.append(node.problem(_or(f"{called} {wrong}", kind.otherwise)))
         return None
-    return Value(kind.means(node.value) if kind.means else node.value, node, kind)
+    return Value(kind.means(text) if kind.means else text, node, kind)
 
 
-def _wrong_text(text: str, kind: declare.Text, verb: str) -> str:
+def _wrong_text(text: str, kind: declare.Text, quoted: bool) -> str:
+    """What is wrong, as the end of a sentence about a key, or about the text itself where that is ``quoted``."""
     if kind.fault is not None:
         return kind.fault(text)
     if len(text) < kind.least:
         return "must not be empty" if kind.least == 1 else f"must have at least {kind.least} characters"
     if kind.pattern and not re.fullmatch(kind.pattern, text):
-        return f"{verb} {kind.a} such as {' or '.join(kind.examples)}"
+        return f"{'is not' if quoted else 'must be'} {kind.a} such as {' or '.join(kind.examples)}"
     return ""
 
 
@@ -212,6 +215,11 @@ def _word(node: Node, kind: declare.Word, called: str, problems: Problems) -> Va
         return Value(node.value, node, kind)
     problems.append(unknown(node, node.value, kind.noun, kind.words))
     return None
+
+
+def _name(node: Node, kind: declare.Name, called: str, problems: Problems) -> Value | None:
+    found = _text(node, kind.like, called, problems)
+    return None if found is None else Value(found.value, node, kind)
 
 
 def _number(node: Node, kind: declare.Number, called: str, problems: Problems) -> Value | None:
@@ -257,7 +265,7 @@ _ACCEPTS: dict[type, tuple[str, ...]] = {
 _READERS: dict[type, Any] = {
     declare.Text: _text,
     declare.Word: _word,
-    declare.Name: _as_it_is,
+    declare.Name: _name,
     declare.Number: _number,
     declare.Flag: _as_it_is,
     declare.Anything: _as_it_is,

@@ -59,14 +59,14 @@ leaves: st.SearchStrategy[Kind] = st.one_of(
 )
 
 
-def _shape(kinds: dict[str, tuple[Kind, bool]], one_of: bool) -> Shape:
+def _shape(kinds: dict[str, tuple[Kind, bool]], one_of: bool, others: Kind | None) -> Shape:
     fields = {key: (required if must else optional)(kind, "A key.") for key, (kind, must) in kinds.items()}
-    return Shape("a shape", fields, one_of=(("a", "b"), "needs one") if one_of else None)
+    return Shape("a shape", fields, one_of=(("a", "b"), "needs one") if one_of else None, others=others)
 
 
 def _compound(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
     fields = st.dictionaries(st.sampled_from(KEYS), st.tuples(inner, st.booleans()), max_size=3)
-    shapes = st.tuples(fields, st.booleans()).map(lambda said: _shape(*said))
+    shapes = st.tuples(fields, st.booleans(), st.none() | inner).map(lambda said: _shape(*said))
     sources = st.tuples(inner, inner).map(
         lambda kinds: Variants("a variant", {
             key: Shape("one of them", {key: required(kind, "The key."), "c": optional(TEXT, "More.")})

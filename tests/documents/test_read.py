@@ -170,8 +170,8 @@ def test_a_text_may_stand_for_something_else() -> None:
 def test_what_is_left_out_has_its_default() -> None:
     shape = Shape("an entry", {"engine": optional(TEXT, "Whose.", default="some"), "note": optional(TEXT, "A note.")})
     got = read(node("{}"), shape, [])
-    assert (got.said("engine"), got.said("note")) == ("some", None)
-    assert read(node("engine: other"), shape, []).said("engine") == "other"
+    assert (got.at("engine"), got.at("note")) == ("some", None)
+    assert read(node("engine: other"), shape, []).at("engine") == "other"
 
 
 def test_names_are_held_against_what_there_is() -> None:
