@@ -13,6 +13,7 @@ from gezel_rules.catalog.entry import ENTRY
 from gezel_rules.documents.declare import Kind, Shape
 from gezel_rules.documents.json_schema import json_schema
 from gezel_rules.engines.llama_cpp.described_header import HEADER
+from gezel_rules.facts.described_host import HOST
 from gezel_rules.places import schemas_dir
 from gezel_rules.record import NamedTuple
 
@@ -26,7 +27,10 @@ class Form(NamedTuple):
     blocks: Mapping[str, Kind] = {}
 
 
-FORMS = (Form("catalog-entry", "Catalog entry", ENTRY, {"header": HEADER}),)
+FORMS = (
+    Form("catalog-entry", "Catalog entry", ENTRY, {"header": HEADER}),
+    Form("host", "Described host", HOST),
+)
 
 
 def schema_files() -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from gezel_rules.catalog.records import Entry
-from gezel_rules.documents.read import in_file_order, unknown_names
+from gezel_rules.documents.read import unknown_names
 from gezel_rules.errors import Problem
 
 
@@ -15,4 +15,4 @@ def check(entry: Entry, known: Mapping[str, Collection[str]]) -> list[Problem]:
     ``known`` are the policies' tables by name; ``models`` (the ids of the catalog) and ``engine_families`` may stand
     beside them. A name of what is not given is not checked.
     """
-    return in_file_order(list(unknown_names(entry.values, known)))
+    return unknown_names(entry.values, known)

@@ -21,7 +21,7 @@ from gezel_rules.documents.declare import (
     required,
     whole,
 )
-from gezel_rules.facts.family import ENGINE_FAMILY
+from gezel_rules.facts.family import engine_family
 
 ID = Text(fault=names.id_fault, pattern=names.ID, examples=("qwen3-8b",))
 QUANT = Text("a tag", ("Q4_K_M",), pattern=r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -203,7 +203,7 @@ ENTRY = Shape(
         ),
         "summary": required(WORDING, "One sentence that helps to choose."),
         "quant": required(QUANT, "Quant tag."),
-        "engine": ENGINE_FAMILY,
+        "engine": engine_family("The engine family that runs this model."),
         "license": optional(TEXT, "Under which terms the weights may be used."),
         "chat": optional(
             FLAG,

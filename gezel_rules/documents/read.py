@@ -6,7 +6,7 @@ What fits is kept, what does not is left out and among the problems; so whatever
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from gezel_rules.documents import declare
@@ -70,27 +70,29 @@ def unknown(node: Node, word: str, noun: str, known: Collection[str]) -> Problem
     return node.problem(f"unknown {noun} {word!a}{hint}")
 
 
-def unknown_names(value: Value, known: Mapping[str, Collection[str]]) -> Iterator[Problem]:
+def unknown_names(value: Value, known: Mapping[str, Collection[str]]) -> list[Problem]:
     """Every ``Name`` in it that is none of the ``known`` ones; what a list is not given for is not checked."""
-    for node, word, name in _names(value):
-        if name.of in known and word not in known[name.of]:
-            yield unknown(node, word, name.noun, known[name.of])
+    return in_file_order([
+        unknown(node, word, name.noun, known[name.of])
+        for node, word, name in _names(value)
+        if name.of in known and word not in known[name.of]
+    ])  # fmt: skip
 
 
 def _names(value: Value) -> Iterator[tuple[Node, str, declare.Name]]:
-    kind = value.kind
-    if isinstance(kind, declare.Name):
-        yield value.node, value.value, kind
-    for key, child in _children(value):
-        if isinstance(kind, declare.Map) and isinstance(kind.keys, declare.Name):
-            yield child.node.key or child.node, key, kind.keys
-        yield from _names(child)
-
-
-def _children(value: Value) -> Iterable[tuple[str, Value]]:
-    if isinstance(value.kind, declare.List):
-        return [("", child) for child in value.value]
-    return value.value.items() if isinstance(value.kind, (Shape, declare.Map)) else ()
+    """Every name in it, in no particular order: where it stands, the name, what it is of."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        kind = value.kind
+        if isinstance(kind, declare.Name):
+            yield value.node, value.value, kind
+        elif isinstance(kind, declare.List):
+            waiting += value.value
+        elif isinstance(kind, (Shape, declare.Map)):
+            waiting += value.value.values()
+            if isinstance(kind, declare.Map) and isinstance(kind.keys, declare.Name):
+                yield from ((child.node.key or child.node, key, kind.keys) for key, child in value.value.items())
 
 
 def accepts(kind: Kind) -> tuple[str, ...]:

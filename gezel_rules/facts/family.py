@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gezel_rules.documents.declare import Name, optional
+from gezel_rules.documents.declare import Field, Name, optional
 
-ENGINE_FAMILY = optional(
-    Name("engine_families", "engine family"), "The engine family that runs it.", default="llama-cpp"
-)
-"""Any text here: which families there are, ``engines`` knows."""
+
+def engine_family(says: str) -> Field:
+    """The key that names it. Any text will do here: which families there are, ``engines`` knows."""
+    return optional(Name("engine_families", "engine family"), says, default="llama-cpp")
