@@ -7,11 +7,21 @@ from __future__ import annotations
 
 import re
 
-_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
-_REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
-_REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
-_DISTRIBUTION = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
-_HEXADECIMAL = frozenset("0123456789abcdefABCDEF")
+ID = r"[a-z0-9][a-z0-9._-]{0,99}"
+REPO = r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}"
+REVISION = r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}"
+DISTRIBUTION = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?"
+DIGEST = r"[0-9a-fA-F]{64}"
+ABSOLUTE_PATH = r"(?:~?/|[A-Za-z]:[/\\]).*"
+
+# For editors; each takes everything that its function below lets pass.
+FILE_NAME = (
+    r"(?![ .-])(?!(?:[Cc][Oo][Nn]|[Pp][Rr][Nn]|[Aa][Uu][Xx]|[Nn][Uu][Ll]|[Cc][Oo][Mm][0-9]|[Ll][Pp][Tt][0-9])(?:\.|$))"
+    r'[^/\\<>:"|?*\x00-\x1f\x7f]{1,200}(?<![ .])'
+)
+RELATIVE_PATH = r"[^/\\ .-][^\\]*"
+RESOURCE = r"[A-Za-z_][A-Za-z0-9_]*/[^/\\ .-][^\\]*"
+URL = r"[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\s]+/\S+"
 _FORBIDDEN = frozenset('<>:"|?*')  # by Windows; ':' also names a drive or a stream
 _PORTS = frozenset(port + digit for port in ("com", "lpt") for digit in "0123456789¹²³")
 _DEVICES = frozenset({"con", "prn", "aux", "nul", "conin$", "conout$"}) | _PORTS
@@ -27,7 +37,7 @@ def file_name_fault(name: str) -> str:
         return "must be a plain file name, without '/' or '\\'"
     if not name.isprintable():
         return "has control or invisible characters"
-    if bad := sorted(set(name) & _FORBIDDEN):
+    if bad := sorted(_FORBIDDEN.intersection(name)):
         return f"has '{bad[0]}', which not every file system takes"
     if name[0] in ".-" or name[0] == " ":
         return f"must not start with '{name[0]}'"
@@ -54,31 +64,30 @@ def relative_path_fault(path: str) -> str:
 
 def id_fault(name: str) -> str:
     """For the id of a catalog entry, which names its file and its store directory."""
-    if not _ID.fullmatch(name):
+    if not re.fullmatch(ID, name):
         return "must be made of a-z, 0-9, '.', '_' and '-', and start with a letter or digit (at most 100)"
     return file_name_fault(name)
 
 
 def repo_fault(repo: str) -> str:
     """For a hub repository."""
-    return "" if _REPO.fullmatch(repo) and ".." not in repo else "must be user/repo"
+    return "" if re.fullmatch(REPO, repo) and ".." not in repo else "must be user/repo"
 
 
 def revision_fault(revision: str) -> str:
     """For a commit, tag or branch."""
-    good = _REVISION.fullmatch(revision) and ".." not in revision and "//" not in revision
+    good = re.fullmatch(REVISION, revision) and ".." not in revision and "//" not in revision
     return "" if good and not revision.endswith("/") else "must be a commit, tag or branch name"
 
 
 def digest_fault(digest: str) -> str:
     """For a sha256."""
-    good = len(digest) == 64 and _HEXADECIMAL.issuperset(digest)
-    return "" if good else "must be 64 hexadecimal digits"
+    return "" if re.fullmatch(DIGEST, digest) else "must be 64 hexadecimal digits"
 
 
 def distribution_fault(name: str) -> str:
     """For the name of a Python distribution."""
-    return "" if _DISTRIBUTION.fullmatch(name) else "must be the name of a Python package"
+    return "" if re.fullmatch(DISTRIBUTION, name) else "must be the name of a Python package"
 
 
 def resource_fault(resource: str) -> str:
@@ -87,6 +96,15 @@ def resource_fault(resource: str) -> str:
     if not slash or not module.isidentifier() or not module.isascii():
         return "must be module/path of a file inside an installed package"
     return relative_path_fault(path)
+
+
+def absolute_path_fault(path: str) -> str:
+    """For a file on this machine, wherever the program is started."""
+    if not path.isprintable():
+        return "has control or invisible characters"
+    if not re.match(ABSOLUTE_PATH, path):
+        return "must be absolute, or start with '~/'"
+    return "must not contain '..'" if ".." in path.replace("\\", "/").split("/") else ""
 
 
 def url_fault(url: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gezel_rules import DEFAULT_FAMILY
+from gezel_rules.documents.read import Value
 from gezel_rules.documents.source import Node
 from gezel_rules.record import NamedTuple
 
@@ -111,6 +111,8 @@ class Entry(NamedTuple):
     """What quants of the same model have in common: the nearest that fits is looked for here first."""
     summary: str
     quant: str
+    engine: str
+    """The engine family that runs it."""
     license: str | None
     chat: bool | None
     """Whether the file carries a chat template; ``None`` when that is not known."""
@@ -123,11 +125,14 @@ class Entry(NamedTuple):
     overlays: Mapping[str, Mapping[str, Tuned]]
     """Backend → the ``spec.*`` keys that it overrides."""
     header: Node | None
-    """The ``header`` block, unread; ``header_of`` expands it."""
-    root: Node
-    """The whole file with places, for later checks."""
-    engine: str = DEFAULT_FAMILY
-    """The engine family that runs it."""
+    """The ``header`` block, unread: its engine family knows what it may hold."""
+    values: Value
+    """The whole file as it was read, for later checks."""
+
+    @property
+    def root(self) -> Node:
+        """The whole file as it is written."""
+        return self.values.node
 
     @property
     def file(self) -> str:

@@ -12,21 +12,14 @@ from gezel_rules.errors import Problem
 
 TEXT, INTEGER, NUMBER, FLAG = "text", "whole number", "number", "true or false"
 LIST, MAP, ANY = "list", "mapping", "any"
+NOTHING = "nothing"
+
+_KINDS = {type(None): NOTHING, bool: FLAG, int: INTEGER, float: NUMBER, str: TEXT, list: LIST, dict: MAP}
 
 
 def kind_of(value: object) -> str:
     """The kind of a YAML value, in the words used in messages."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return FLAG
-    if isinstance(value, int):
-        return INTEGER
-    if isinstance(value, float):
-        return NUMBER
-    if isinstance(value, str):
-        return TEXT
-    return LIST if isinstance(value, list) else MAP
+    return _KINDS[type(value)]
 
 
 def fits(kind: str, value: object) -> bool:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from gezel_rules.catalog.records import Entry
     from gezel_rules.decisions.decide import Trace
+    from gezel_rules.documents.declare import Kind
     from gezel_rules.documents.source import Node
     from gezel_rules.engines.openai_http import Address, Call, Piece
     from gezel_rules.engines.subject import Subject
@@ -213,6 +214,10 @@ class Family(Protocol):
 
     def described_drafter(self, entry: Entry) -> ModelFile | None:
         """The entry's drafter as the catalog describes it."""
+        ...
+
+    def description(self) -> Kind:
+        """What an entry's ``header`` block may hold."""
         ...
 
     def check_description(self, node: Node, problems: list[Problem]) -> None:

@@ -10,131 +10,150 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from gezel_rules import DEFAULT_FAMILY
+from gezel_rules.documents.declare import (
+    FLAG,
+    TEXT,
+    WORDING,
+    List,
+    Name,
+    Shape,
+    Text,
+    Word,
+    optional,
+    required,
+    whole,
+)
 from gezel_rules.documents.kept import load_kept
-from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
-from gezel_rules.documents.source import Node, did_you_mean
+from gezel_rules.documents.read import Value, in_file_order, read, unknown_names
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.facts.family import engine_family
 from gezel_rules.places import shown
 
 LEVEL = "probe"  # a description stands where the probe would: it beats and is beaten by the same levels
-SYSTEMS = ("linux", "macos", "windows")
-DEVICE_KINDS = ("discrete", "integrated", "unified", "rpc", "software")
-_SIZE = re.compile(r"(\d{1,12})(?:\.(\d{1,9}))? ?([kKMGT]?i?B)", re.ASCII)
+_SIZE = r"([0-9]{1,12})(?:\.([0-9]{1,9}))? ?(B|[kKMGT]B|[KMGT]iB)"
 _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_VERSION = re.compile(r"\d{1,9}(\.\d{1,9}){0,3}((a|b|rc|\.dev|\.post)\d{1,9})?", re.ASCII)
-_FLAG_NAME = re.compile(r"--[a-z0-9][a-z0-9-]*")
-_REQUIRED = {"host": TEXT, "summary": TEXT, "os": TEXT, "cpus": INTEGER, "ram": MAP, "engine": MAP, "devices": LIST}
 
 
 def bytes_of(text: str) -> int | None:
     """``24 GiB``, ``23.5 GiB``, ``24564 MiB``, ``24 GB`` in bytes, a fraction of a byte dropped; ``None``: no size."""
-    match = _SIZE.fullmatch(text)
-    if match is None or match[3] not in _UNITS:
+    match = re.fullmatch(_SIZE, text)
+    if match is None:
         return None
     unit, decimals = _UNITS[match[3]], match[2] or "0"
     size: int = int(match[1]) * unit + int(decimals) * unit // 10 ** len(decimals)
     return size
 
 
-def load_host(path: Path, backends: Collection[str] | None = None, cache: Path | None = None) -> dict[str, Fact]:
+SIZE = Text("a size", ("24 GiB", "24564 MiB"), pattern=_SIZE, means=bytes_of)
+VERSION = Text("a version", ("0.6.0",), pattern=r"[0-9]{1,9}(\.[0-9]{1,9}){0,3}((a|b|rc|\.dev|\.post)[0-9]{1,9})?")
+OPTION = Text("a long option", ("--ctx-size",), pattern=r"--[a-z0-9][a-z0-9-]*")
+_MEMORY = {"total": required(SIZE, "All of it."), "free": required(SIZE, "What is free of it.")}
+
+ENGINE = Shape(
+    "'engine'",
+    {
+        "family": engine_family("The engine family it belongs to."),
+        "kind": required(TEXT, "Which program of the family."),
+        "backend": required(Name("backends", "backend"), "One of the policy's backends."),
+        "version": required(VERSION, "Its release."),
+        "build": optional(whole(least=0), "Build number; unknown when left out."),
+        "flags": optional(List(OPTION), "Long options its --help knows; unknown when left out."),
+    },
+)
+DEVICE = Shape(
+    "a device",
+    {
+        "name": required(TEXT, "As the engine spells it: CUDA0, Vulkan0, MTL0, …"),
+        "description": required(TEXT, "The card's name."),
+        "kind": required(Word(("discrete", "integrated", "unified", "rpc", "software"), "kind"), "What its memory is."),
+        **_MEMORY,
+        "arch": optional(TEXT, "What kernels must be compiled for: sm_89, gfx1100, …"),
+    },
+    "One device.",
+)
+HOST = Shape(
+    "a host",
+    {
+        "host": required(WORDING, "Name of the machine and of this file."),
+        "summary": required(WORDING, "One sentence."),
+        "os": required(Word(("linux", "macos", "windows"), "system"), "Operating system."),
+        "cpus": required(whole(least=1), "CPUs a process may use."),
+        "ram": required(Shape("'ram'", _MEMORY), "Memory of the machine."),
+        "unified": optional(FLAG, "Whether the GPU shares the RAM. Left out: true if a device is of kind unified."),
+        "engine": required(ENGINE, "The engine that would run there."),
+        "devices": required(List(DEVICE), "GPUs as the engine lists them; empty for none."),
+    },
+    "A machine described instead of probed, for what-if plans.",
+)
+
+
+def load_host(
+    path: Path,
+    backends: Collection[str] | None = None,
+    cache: Path | None = None,
+    families: Collection[str] | None = None,
+) -> dict[str, Fact]:
     """``host.*``, ``engine.*`` and ``devices`` as described; what the description leaves out is unknown.
 
-    ``backends`` are those that policy knows (``None``: not checked). Raises BadInput with every problem of the file.
+    ``backends`` are those that policy knows, ``families`` the engine families there are (``None``: not checked).
+    Raises BadInput with every problem of the file.
     """
-    root = load_kept(path, shown(path), cache)
     problems: list[Problem] = []
-    got = fields(root, "a host", problems, _REQUIRED, {"unified": FLAG})
-    if "host" in got and got["host"].value != path.stem:
-        problems.append(got["host"].problem(f"'host' is {got['host'].value!a}, but the file is named '{path.name}'"))
-    devices = _devices(got["devices"], problems) if "devices" in got else []
-    facts = _host(got, devices, problems) | (_engine(got["engine"], backends, problems) if "engine" in got else {})
+    host = read(load_kept(path, shown(path), cache), HOST, problems)
+    named = {"backends": backends, "engine_families": families}
+    problems += unknown_names(host, {of: known for of, known in named.items() if known is not None})
+    _check(host, path, problems)
     if problems:
-        raise BadInput(sorted(problems, key=lambda problem: problem.span or ()))
-    return facts | {"devices": _fact(devices, got["devices"])}
+        raise BadInput(in_file_order(problems))
+    return _host(host) | _engine(host["engine"]) | {"devices": _fact(_devices(host), host["devices"])}
 
 
-def _fact(value: Any, node: Node) -> Fact:
-    return Fact(value, f"{node.text.name}:{node.line}", LEVEL)
+def _check(host: Value, path: Path, problems: list[Problem]) -> None:
+    """What must hold between keys, or with the name of the file."""
+    if "host" in host and host.at("host") != path.stem:
+        node = host["host"].node
+        problems.append(node.problem(f"'host' is {node.value!a}, but the file is named '{path.name}'"))
+    devices = host.at("devices") or []
+    for memory in ([host["ram"]] if "ram" in host else []) + devices:
+        if "total" in memory and "free" in memory and memory.at("free") > memory.at("total"):
+            problems.append(memory["free"].node.problem("'free' is more than 'total'"))
+    seen: set[str] = set()
+    for name in [device["name"] for device in devices if "name" in device]:
+        if name.value in seen:
+            problems.append(name.node.problem(f"a second device named {name.value!a}"))
+        seen.add(name.value)
 
 
-def _host(got: dict[str, Node], devices: list[dict[str, Any]], problems: list[Problem]) -> dict[str, Fact]:
-    facts = {f"host.{key}": _fact(got[key].value, got[key]) for key in ("os", "cpus", "unified") if key in got}
-    if "os" in got:
-        _one_of(got["os"], "system", SYSTEMS, problems)
-    if "cpus" in got and got["cpus"].value < 1:
-        problems.append(got["cpus"].problem("'cpus' must be at least 1"))
-    if "ram" in got:
-        sizes, _ = _pair(got["ram"], "'ram'", {}, {}, problems)
-        for key, (value, node) in sizes.items():
-            facts[f"host.ram_{key}"] = _fact(value, node)
-    if "unified" not in got and "devices" in got:
-        shared = any(device.get("kind") == "unified" for device in devices)
-        facts["host.unified"] = _fact(shared, got["devices"])
+def _fact(meant: Any, value: Value) -> Fact:
+    return Fact(meant, value.place, LEVEL)
+
+
+def _host(host: Value) -> dict[str, Fact]:
+    ram = host["ram"]
+    facts = {f"host.{key}": _fact(host.at(key), host[key]) for key in ("os", "cpus", "unified") if key in host}
+    facts |= {f"host.ram_{key}": _fact(value.value, value) for key, value in ram.value.items()}
+    if "unified" not in host:
+        shared = any(device.at("kind") == "unified" for device in host.at("devices"))
+        facts["host.unified"] = _fact(shared, host["devices"])
     return facts
 
 
-def _engine(node: Node, backends: Collection[str] | None, problems: list[Problem]) -> dict[str, Fact]:
-    required = {"kind": TEXT, "backend": TEXT, "version": TEXT}
-    got = fields(node, "'engine'", problems, required, {"family": TEXT, "build": INTEGER, "flags": LIST})
-    if "version" in got and not _VERSION.fullmatch(got["version"].value):
-        problems.append(got["version"].problem("'version' must be a version such as 0.6.0"))
-    if "backend" in got and backends is not None:
-        _one_of(got["backend"], "backend", backends, problems)
-    facts = {f"engine.{key}": _fact(child.value, child) for key, child in got.items() if key != "flags"}
-    facts.setdefault("engine.family", _fact(DEFAULT_FAMILY, node))
-    if "build" not in got:
-        facts["engine.build"] = _left_out(node, "'engine.build' in the description")
-    facts["engine.flags"] = _flags(got["flags"], problems) if "flags" in got else _left_out(node, "the engine's --help")
-    return facts
+def _engine(engine: Value) -> dict[str, Fact]:
+    facts = {f"engine.{key}": _fact(value.value, value) for key, value in engine.value.items()}
+    facts.setdefault("engine.family", _fact(engine.at("family"), engine))
+    left_out = _fact(UNKNOWN, engine)
+    facts.setdefault("engine.build", left_out._replace(settle="'engine.build' in the description"))
+    flags = left_out._replace(settle="the engine's --help")
+    if "flags" in engine:
+        flags = _fact(sorted({flag.value for flag in engine.at("flags")}), engine["flags"])
+    return facts | {"engine.flags": flags}
 
 
-def _left_out(node: Node, settle: str) -> Fact:
-    return _fact(UNKNOWN, node)._replace(settle=settle)
-
-
-def _flags(node: Node, problems: list[Problem]) -> Fact:
-    flags = items(node, "'flags'", TEXT, problems)
-    for flag in flags:
-        if not _FLAG_NAME.fullmatch(flag.value):
-            problems.append(flag.problem(f"{flag.value!a} is not a long option such as --ctx-size"))
-    return _fact(sorted({flag.value for flag in flags}), node)
-
-
-def _devices(node: Node, problems: list[Problem]) -> list[dict[str, Any]]:
-    seen: dict[str, Node] = {}
-    devices = []
-    for item in items(node, "'devices'", MAP, problems):
-        required = {"name": TEXT, "description": TEXT, "kind": TEXT}
-        sizes, got = _pair(item, "a device", required, {"arch": TEXT}, problems)
-        if "kind" in got:
-            _one_of(got["kind"], "kind", DEVICE_KINDS, problems)
-        if "name" in got and (first := seen.setdefault(got["name"].value, got["name"])) is not got["name"]:
-            problems.append(got["name"].problem(f"a second device named {first.value!a}"))
-        device = {key: got[key].value for key in ("name", "description", "kind", "arch") if key in got}
-        devices.append(device | {f"{key}_bytes": value for key, (value, _) in sizes.items()})
-    return devices
-
-
-def _pair(
-    node: Node, what: str, required: dict[str, str], optional: dict[str, str], problems: list[Problem]
-) -> tuple[dict[str, tuple[int, Node]], dict[str, Node]]:
-    """``total`` and ``free`` of a memory in bytes, and all fields; free memory is part of the total."""
-    got = fields(node, what, problems, {**required, "total": TEXT, "free": TEXT}, optional)
-    sizes: dict[str, tuple[int, Node]] = {}
-    for key in ("total", "free"):
-        if key in got and (size := bytes_of(got[key].value)) is None:
-            problems.append(got[key].problem(f"'{key}' must be a size such as 24 GiB or 24564 MiB"))
-        elif key in got and size is not None:
-            sizes[key] = (size, got[key])
-    if len(sizes) == 2 and sizes["free"][0] > sizes["total"][0]:
-        problems.append(got["free"].problem("'free' is more than 'total'"))
-    return sizes, got
-
-
-def _one_of(node: Node, what: str, known: Collection[str], problems: list[Problem]) -> None:
-    if node.value not in known:
-        hint = did_you_mean(node.value, known) or f"; it is one of: {', '.join(sorted(known))}"
-        problems.append(node.problem(f"unknown {what} {node.value!a}{hint}"))
+def _devices(host: Value) -> list[dict[str, Any]]:
+    """As a probe lists them."""
+    return [
+        {f"{key}_bytes" if key in _MEMORY else key: value.value for key, value in device.value.items()}
+        for device in host.at("devices")
+    ]

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class Request(NamedTuple):
-    """What somebody asks for. ``host``: a described machine instead of this one; ``program``: the program of a family on
-    this machine (``None``: none was found; raises BadInput when one was named that is not there);
-    ``held``: bytes that other launches have reserved, by pool; ``broke``: whether a drafter failed with a build."""
+    """What somebody asks for. ``host``: a described machine instead of this one; ``program``: a family's program here
+    (``None``: none was found; raises BadInput when one was named that is not there); ``held``: bytes that
+    other launches have reserved, by pool; ``broke``: whether a drafter failed with a build."""
 
     model: str
     policies: Path

@@ -136,6 +136,12 @@ def test_what_is_left_out_is_not_known(path: Path) -> None:
     assert entry.role("projector") is None
 
 
+def test_an_entry_is_for_llama_cpp_unless_it_says_otherwise(path: Path) -> None:
+    assert load_entry(path).engine == "llama-cpp"
+    path.write_text(f"{TEXT}engine: other\n")
+    assert load_entry(path).engine == "other"
+
+
 SHIPPED = (catalog_dir() / "models" / "qwen3-8b.yaml").read_text()
 
 

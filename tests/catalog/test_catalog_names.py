@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ntpath
+import re
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
@@ -35,6 +36,30 @@ def test_an_accepted_path_stays_below(path: str) -> None:
     if not names.relative_path_fault(path):
         assert Path("/root/deep", path).resolve().is_relative_to("/root/deep")
         assert PureWindowsPath("C:/root/deep", path).is_relative_to("C:/root/deep")
+
+
+FOR_EDITORS = {
+    names.ID: names.id_fault,
+    names.REPO: names.repo_fault,
+    names.REVISION: names.revision_fault,
+    names.DIGEST: names.digest_fault,
+    names.DISTRIBUTION: names.distribution_fault,
+    names.FILE_NAME: names.file_name_fault,
+    names.RELATIVE_PATH: names.relative_path_fault,
+    names.RESOURCE: names.resource_fault,
+    names.ABSOLUTE_PATH: names.absolute_path_fault,
+    names.URL: names.url_fault,
+}
+fitting = st.sampled_from(sorted(FOR_EDITORS)).flatmap(st.from_regex)
+lead = st.sampled_from(
+    ["", "/", "~/", "C:\\", "https://a.b/", "HTTP://[::1]:8080/", "module/", "user/", "https://a/x@"]
+)
+
+
+@given(st.sampled_from(sorted(FOR_EDITORS)), lead, st.one_of(nasty, fitting, st.text(max_size=30)))
+def test_editors_refuse_nothing_that_is_accepted(pattern: str, start: str, rest: str) -> None:
+    if not FOR_EDITORS[pattern](start + rest):
+        assert re.fullmatch(pattern, start + rest)
 
 
 @pytest.mark.parametrize(

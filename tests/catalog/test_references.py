@@ -66,8 +66,8 @@ def test_what_it_is_taken_for(here: Path, text: str, reference: Reference) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "not a model: '' (a catalog id, a GGUF file, user/repo[:quant] or a URL)"),
-        ("a\nb", r"not a model: 'a\nb' (a catalog id, a GGUF file, user/repo[:quant] or a URL)"),
+        ("", "not a model: '' (a catalog id, a model on disk, user/repo[:quant] or a URL)"),
+        ("a\nb", r"not a model: 'a\nb' (a catalog id, a model on disk, user/repo[:quant] or a URL)"),
         ("Qwen3-8B", "not a model: 'Qwen3-8B'; did you mean 'qwen3-8b'?"),
         ("user/repo:", "not a model: 'user/repo:': after ':' comes a quant such as Q4_K_M"),
         ("user/repo:Q4 K", "not a model: 'user/repo:Q4 K': after ':' comes a quant such as Q4_K_M"),

@@ -159,4 +159,4 @@ def test_urls(address, url):
 def test_bodies(server, request_of, max_tokens, body):
     address = server(OK + b"data: [DONE]\n\n")
     assert list(request_of(Call(address, "k", [{"role": "user", "content": "hi"}], max_tokens, 5.0))) == []
-    assert json.loads(server.requests[0].rpartition(b"\r\n")[2]) == body
+    assert json.loads(server.requests[0][server.requests[0].index(b"{") :]) == body

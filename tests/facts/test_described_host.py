@@ -22,6 +22,7 @@ FACTS = {
     "host.ram_total",
     "host.ram_free",
     "host.unified",
+    "engine.family",
     "engine.kind",
     "engine.backend",
     "engine.version",
@@ -67,6 +68,7 @@ def test_every_fact_has_its_value_and_its_line(path: Path) -> None:
         "host.ram_total": Fact(16 * GIB, f"{path}:5", "probe"),
         "host.ram_free": Fact(19 * GIB // 2, f"{path}:5", "probe"),
         "host.unified": Fact(True, f"{path}:8", "probe"),
+        "engine.family": Fact("llama-cpp", f"{path}:6", "probe"),
         "engine.kind": Fact("llama-server", f"{path}:6", "probe"),
         "engine.backend": Fact("vulkan", f"{path}:6", "probe"),
         "engine.version": Fact("0.6.0.dev1", f"{path}:6", "probe"),
@@ -95,6 +97,13 @@ def test_backends_are_policys_to_know(path: Path) -> None:
     assert load_host(path, backends=["vulkan"])["engine.backend"].value == "vulkan"
     with pytest.raises(BadInput, match=r"box\.yaml:6:39: unknown backend 'vulkan'; it is one of: cpu"):
         load_host(path, backends=["cpu"])
+
+
+def test_engine_families_are_for_the_caller_to_know(path: Path) -> None:
+    path.write_text(TEXT.replace("engine: {kind", "engine: {family: mlx, kind"))
+    assert load_host(path, families=["llama-cpp", "mlx"])["engine.family"].value == "mlx"
+    with pytest.raises(BadInput, match=r"box\.yaml:6:18: unknown engine family 'mlx'; it is one of: llama-cpp"):
+        load_host(path, families=["llama-cpp"])
 
 
 @pytest.mark.parametrize(

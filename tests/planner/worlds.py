@@ -207,7 +207,8 @@ class World:
         return Launch(make_plan(Request(
             model=model, policies=policies_dir(), cache=None, environ=environ or {}, sites=sites, held=held or {},
             places=Places(self.root / "catalog", self.store, self.shelf.get), assignments=assignments, host=where,
-            broke=lambda build, drafter: (build, drafter) in broke, program=lambda family: Program("llama-server", (engine,), Path(engine)) if engine else None,
+            broke=lambda build, drafter: (build, drafter) in broke,
+            program=lambda family: Program("llama-server", (engine,), Path(engine)) if engine else None,
         )))  # fmt: skip
 
 

@@ -14,13 +14,43 @@ from math import prod
 from typing import Any
 
 from gezel_rules.catalog.records import Entry
-from gezel_rules.documents.shape import INTEGER, MAP, TEXT, fields, kind_of
+from gezel_rules.documents.declare import Anything, Either, List, Shape, Text, required, whole
+from gezel_rules.documents.read import Value, in_file_order, read
+from gezel_rules.documents.shape import FLAG, INTEGER, NUMBER, TEXT
 from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.gguf import Array, Header, Tensor
 from gezel_rules.gguf.quants import QUANTS
 
 TEMPLATE = "tokenizer.chat_template"
+
+SINGLE = Anything((TEXT, INTEGER, NUMBER, FLAG), "a single value")
+NOT_WRITTEN_OUT = Shape(
+    "an array that is not written out",
+    {
+        "array": required(Text(), "GGUF type of the items."),
+        "length": required(whole(least=0), "Number of items."),
+    },
+    "An array that is not written out.",
+)
+METADATA = Shape(
+    "'metadata'",
+    {"general.architecture": required(Text(), "Architecture, which also begins the names of its own keys.")},
+    others=Either((SINGLE, List(SINGLE), NOT_WRITTEN_OUT)),
+)
+HEADER = Shape(
+    "'header'",
+    {
+        "origin": required(Text(), "Where it was read, or what it was derived from."),
+        "metadata": required(METADATA, "The architecture's own keys, the file type, the length of the vocabulary."),
+        "tensors": required(
+            Text(),
+            "One line per run of equal tensors: NAME TYPE DIMxDIM, ne0 first; blk.0-3,7.x stands for five tensors.",
+        ),
+    },
+    "A GGUF header: what decides memory. describe_header writes it.",
+)
+
 _LINE = re.compile(r"(\S+) +(\S+) +([1-9]\d{0,14}(?:x[1-9]\d{0,14}){0,3})", re.ASCII)
 _LAYERS = re.compile(r"(?<=\.)\d{1,4}(?:[-,]\d{1,4})+(?=\.)", re.ASCII)
 _LAYER = re.compile(r"(?<=\.)\d{1,4}(?=\.)", re.ASCII)
@@ -58,40 +88,26 @@ def _read(node: Node) -> Header:
     problems: list[Problem] = []
     header = read_header_block(node, problems)
     if problems:
-        raise BadInput(sorted(problems, key=lambda problem: problem.span or ()))
+        raise BadInput(in_file_order(problems))
     return header
 
 
 def read_header_block(node: Node, problems: list[Problem]) -> Header:
     """The header in a ``header`` block; what is wrong with it is added to ``problems``."""
-    got = fields(node, "'header'", problems, {"origin": TEXT, "metadata": MAP, "tensors": TEXT})
-    values = got["metadata"].value if "metadata" in got else {}
-    metadata = {key: _value(child, problems) for key, child in values.items()}
-    if "metadata" in got and not isinstance(metadata.get("general.architecture"), str):
-        problems.append(got["metadata"].problem("'metadata' has no 'general.architecture'", 1))
-    tensors = tuple(_tensors(got["tensors"], problems)) if "tensors" in got else ()
+    block = read(node, HEADER, problems)
+    values = block.at("metadata") or {}
+    metadata = {key: _value(value) for key, value in values.items()}
+    tensors = tuple(_tensors(block["tensors"].node, problems)) if "tensors" in block else ()
     return Header(3, metadata, tensors, 0, None)
 
 
-def _value(node: Node, problems: list[Problem]) -> Any:
-    value = node.value
-    if isinstance(value, float):
-        return _float32(value)
-    if isinstance(value, list):
-        return tuple(_item(child, problems) for child in value)
-    if isinstance(value, dict):
-        got = fields(node, "an array that is not written out", problems, {"array": TEXT, "length": INTEGER})
-        return Array(got["array"].value, got["length"].value) if len(got) == 2 else None
-    if value is None:
-        problems.append(node.problem("a metadata value must not be empty"))
-    return value
-
-
-def _item(node: Node, problems: list[Problem]) -> Any:
-    if isinstance(node.value, (dict, list)) or node.value is None:
-        problems.append(node.problem(f"an array holds single values, not {kind_of(node.value)}"))
-        return None
-    return _float32(node.value) if isinstance(node.value, float) else node.value
+def _value(value: Value) -> Any:
+    """As GGUF has it: FLOAT32, an array, or one that is only counted."""
+    if isinstance(value.value, list):
+        return tuple(map(_value, value.value))
+    if isinstance(value.value, dict):
+        return Array(value.at("array") or "", value.at("length") or 0)
+    return _float32(value.value) if isinstance(value.value, float) else value.value
 
 
 def _float32(value: float) -> float:

@@ -11,6 +11,7 @@ from gezel_rules.engines.llama_cpp.contract import CONTRACT
 
 if TYPE_CHECKING:
     from gezel_rules.catalog.records import Entry
+    from gezel_rules.documents.declare import Kind
     from gezel_rules.documents.source import Node
     from gezel_rules.engines.family import Facts, Fit, OutsideSetting, Probe, Program, Report, Tables
     from gezel_rules.engines.subject import Subject
@@ -85,6 +86,11 @@ class LlamaCpp:
         from gezel_rules.engines.llama_cpp.described_header import draft_header_of
 
         return draft_header_of(entry)
+
+    def description(self) -> Kind:
+        from gezel_rules.engines.llama_cpp.described_header import HEADER
+
+        return HEADER
 
     def check_description(self, node: Node, problems: list[Problem]) -> None:
         from gezel_rules.engines.llama_cpp.described_header import read_header_block

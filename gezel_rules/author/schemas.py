@@ -1,0 +1,52 @@
+"""The JSON Schemas for editors, made from the declarations that files are read by.
+
+``python -m gezel_rules.author.schemas`` writes them to ``schemas/``; a test holds that they are up to date.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gezel_rules import DEFAULT_FAMILY
+from gezel_rules.catalog.entry import ENTRY
+from gezel_rules.documents.declare import Kind, Shape
+from gezel_rules.documents.json_schema import json_schema
+from gezel_rules.engines import registry
+from gezel_rules.facts.described_host import HOST
+from gezel_rules.places import schemas_dir
+from gezel_rules.record import NamedTuple
+
+
+class Form(NamedTuple):
+    """One kind of file that people write; ``name`` begins its schema's file name, ``blocks`` are declared by others."""
+
+    name: str
+    title: str
+    shape: Shape
+    blocks: Mapping[str, Kind] = {}
+
+
+FORMS = (
+    Form("catalog-entry", "Catalog entry", ENTRY, {"header": registry.family(DEFAULT_FAMILY).description()}),
+    Form("host", "Described host", HOST),
+)
+
+
+def schema_files() -> Iterator[tuple[str, str]]:
+    """File name and text of every schema."""
+    for form in FORMS:
+        file = f"{form.name}.schema.json"
+        schema = json_schema(file, form.title, form.shape, form.blocks)
+        yield file, f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n"
+
+
+def write(directory: Path) -> None:
+    """Write every schema into a directory that is there."""
+    for file, text in schema_files():
+        (directory / file).write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    write(schemas_dir())

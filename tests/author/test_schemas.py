@@ -1,0 +1,58 @@
+"""The schemas that editors read are those the declarations give."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from gezel_rules.author.schemas import FORMS, Form, schema_files, write
+from gezel_rules.places import schemas_dir
+
+
+@pytest.mark.parametrize(("file", "text"), [*schema_files()], ids=[form.name for form in FORMS])
+def test_the_kept_schema_is_up_to_date(file: str, text: str) -> None:
+    kept = (schemas_dir() / file).read_text("utf-8")
+    assert kept == text, "run: python -m gezel_rules.author.schemas"
+    Draft202012Validator.check_schema(json.loads(text))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=[form.name for form in FORMS])
+def test_every_key_says_what_it_means(form: Form) -> None:
+    schema = json.loads(dict(schema_files())[f"{form.name}.schema.json"])
+    found = [*_properties(schema)]
+    assert found
+    assert [key for key, told in found if not told.get("description")] == []
+
+
+def _properties(schema: object) -> list[tuple[str, dict[str, object]]]:
+    if isinstance(schema, list):
+        return [pair for item in schema for pair in _properties(item)]
+    if not isinstance(schema, dict):
+        return []
+    own = [(key, told) for key, told in schema.get("properties", {}).items() if "const" not in told]
+    return own + [pair for value in schema.values() for pair in _properties(value)]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=[form.name for form in FORMS])
+def test_shared_shapes_have_names_of_their_own(form: Form) -> None:
+    schema = json.loads(dict(schema_files())[f"{form.name}.schema.json"])
+    used = set(_references(schema))
+    assert used == {f"#/$defs/{name}" for name in schema.get("$defs", {})}
+
+
+def _references(schema: object) -> list[str]:
+    if isinstance(schema, list):
+        return [text for item in schema for text in _references(item)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
+    return own + [text for value in schema.values() for text in _references(value)]
+
+
+def test_writing_replaces_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / f"{FORMS[0].name}.schema.json").write_text("old")
+    write(tmp_path)
+    assert {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()} == dict(schema_files())
