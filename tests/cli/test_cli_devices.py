@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
 from gezel_rules.cli import devices
+from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.session import session_for
+from gezel_rules.session.offer import look
 
 ENGINE = f"""#!{sys.executable}
 import sys
@@ -43,8 +46,10 @@ def engine(tmp_path, monkeypatch):
 def shown(*argv: str, as_json: bool = False) -> tuple[int, str]:
     parser = argparse.ArgumentParser()
     devices.add_arguments(parser)
+    places = {"policies": None, "catalog": None, "store": None}
     out = io.StringIO()
-    status = devices.run(argparse.Namespace(json=as_json, **vars(parser.parse_args(argv))), out)
+    with contextlib.redirect_stdout(out):
+        status = devices.run(argparse.Namespace(json=as_json, **places, **vars(parser.parse_args(argv))))
     return status, out.getvalue()
 
 
@@ -80,7 +85,7 @@ def test_what_programs_read(engine):
 
 
 def test_no_engine_still_shows_the_machine_and_says_what_to_install(engine, monkeypatch):
-    def nothing(*_):
+    def nothing(*_, **__):
         raise BadInput("no engine found: install one")
 
     monkeypatch.setattr("gezel_rules.engines.llama_cpp.find.find_engine", nothing)
@@ -96,7 +101,7 @@ def test_an_engine_that_was_named_and_is_not_there_is_a_mistake(engine, tmp_path
 
 
 def test_what_is_unknown_is_said_with_what_would_settle_it(engine):
-    offer = devices.look(str(engine), {}, None, None)
+    offer = look(session_for(None, None, None), FAMILY, str(engine))
     unknown = Fact(UNKNOWN, "the probe", "probe", settle="another probe")
     facts = {**offer.facts, **dict.fromkeys(["engine.version", "engine.build", "engine.backend", "devices"], unknown)}
     facts["host.ram_free"] = facts["host.cpus"] = unknown
@@ -114,4 +119,4 @@ def test_what_is_unknown_is_said_with_what_would_settle_it(engine):
 
 def test_the_policies_named_decide_what_devices_are(engine, tmp_path):
     with pytest.raises(BadInput, match="no such policy directory"):
-        devices.look(str(engine), {}, Path(tmp_path / "none"), None)
+        look(session_for(tmp_path / "none", None, None), FAMILY, str(engine))

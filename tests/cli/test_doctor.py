@@ -69,11 +69,15 @@ def test_what_steers_the_engine_from_outside_is_shown(look, monkeypatch: pytest.
     assert "3" in str(found[0]["what"])
 
 
-def test_the_last_failure_and_broken_drafters(look) -> None:
+def test_the_last_failure_and_broken_drafters(look, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    look(CARD)
+    assert main(["devices", "--engine", str(tmp_path / "fake-llama-server"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)["facts"]
+    this_build = f"{facts['engine.version']['value']} {facts['engine.identity']['value']}"
     state = Path(os.environ["GEZEL_STATE"])
     write_json(state / INCIDENTS / "1.json", {"model": "first", "failure": "port-in-use"})
     write_json(state / INCIDENTS / "2.json", {"model": "second", "failure": "cuda-oom", "advice": "free some memory"})
-    remember_broken(state, "0.6.0", "dflash.gguf", "draft-unusable")
+    remember_broken(state, this_build, "dflash.gguf", "draft-unusable")
     remember_broken(state, "0.5.0", "other.gguf", "draft-unusable")
     status, found = look(CARD)
     assert status == 0

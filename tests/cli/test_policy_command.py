@@ -88,7 +88,8 @@ def test_from_within_the_directory_the_places_have_its_name(
 
 
 def checked(directory: Path, today: date, as_json: bool = False) -> int:
-    return policy._check(argparse.Namespace(what=str(directory), json=as_json, policies=None), today)
+    places = {"policies": None, "catalog": None, "store": None}
+    return policy._check(argparse.Namespace(what=str(directory), json=as_json, family=None, **places), today)
 
 
 def test_stale_evidence_is_a_warning(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

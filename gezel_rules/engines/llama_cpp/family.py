@@ -65,8 +65,10 @@ class LlamaCpp:
         return outside_settings(probe)
 
     def recognises(self, path: Path) -> bool:
-        """By the first four bytes."""
+        """By the first four bytes; a pipe or a device is no model, and is not waited for."""
         try:
+            if not path.is_file():
+                return False
             with path.open("rb") as file:
                 return file.read(len(MAGIC)) == MAGIC
         except OSError:
