@@ -40,6 +40,7 @@ SOMEWHERE: Mapping[str, Mapping[str, str]] = {
     "cli/": {"--host": "our own option: a described host"},
     "facts/cgroups.py": {"cpu": "the name of a cgroup controller"},
     "facts/described_host.py": {"--ctx-size": "an example in an error"},
+    "facts/features.py": dict.fromkeys(("-lv", "--port"), "asking an engine what it would say at any launch"),
     "facts/devices.py": {"(none)": "a source without devices, in words"},
     "memory/placement.py": {"cpu": PLACEMENT},
     "planner/capacity.py": {"cpu": PLACEMENT},

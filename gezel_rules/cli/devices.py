@@ -77,7 +77,8 @@ def _asked(
 
     rules = device_rules(tables["device_prefixes"], tables["software_renderers"], tables["integrated_gpus"])
     cpu = next(name for name, row in tables["backends"].items() if not row["gpu"])
-    facts = build_facts(command, cache, environ, kind=kind, rules=rules, cpu_backend=cpu, fresh=True)
+    facts = build_facts(command, cache, environ, kind=kind, rules=rules, cpu_backend=cpu, fresh=True,
+                        processors=tables["processors"])  # fmt: skip
     build = read_build(engine_at(kind, command, cache, environ))
     return facts, foreign_settings(environ, flags=build.flags, variables=build.variables)
 

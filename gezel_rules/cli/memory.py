@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cpu-moe", action="store_true", help="all experts stay on the CPU")
     add("--override-tensor", metavar="R=BUFFER", action="append", default=[], help="tensors that match stay there")
     add("--no-kv-offload", action="store_true", help="caches stay on the host")
-    add("--processor", metavar="P", help="what the CPU packs weights for: plain, avx2, avx512, amx (default: avx2)")
+    add("--processor", metavar="P", help="what the CPU packs weights for, as plain, avx2, amx (default: the engine's)")
 
 
 def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
@@ -54,9 +54,9 @@ def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
     from gezel_rules.memory.estimate import estimate
 
     out = out or sys.stdout
-    launch = launch_of(args)
+    launch, known = launch_of(args), tables(args.policies or places.policies_dir())
     header = read_header(args.file, check_size=False, cache_dir=places.cache_dir() / "headers")
-    found = estimate(header, launch, tables(args.policies or places.policies_dir()))
+    found = estimate(header, launch._replace(processor=launch.processor or own_processor(known)), known)
     if args.json:
         import json
 
@@ -91,6 +91,23 @@ def launch_of(args: argparse.Namespace) -> Launch:
         no_kv_offload=args.no_kv_offload,
         processor=args.processor,
     )
+
+
+def own_processor(known: Tables) -> str | None:
+    """What the engine found here packs weights for; ``None`` when there is none or it does not say."""
+    import os
+
+    from gezel_rules.engines.find import find_engine
+    from gezel_rules.facts.builds import engine_at, processor_fact
+    from gezel_rules.unknown import UNKNOWN
+
+    try:
+        engine = find_engine(None, os.environ)
+        asked = engine_at(engine.kind, engine.command, places.cache_dir(), os.environ)
+    except BadInput:
+        return None
+    name = processor_fact(asked, known["processors"]).value
+    return None if name is UNKNOWN else str(name)
 
 
 def tables(directory: Path) -> Tables:

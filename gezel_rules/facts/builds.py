@@ -1,6 +1,7 @@
 """An engine build: its version, the options it takes, the devices it sees. Asked once, then kept by binary identity.
 
-Version and options belong to the files of the build and are kept until one of them changes. Devices carry the memory
+Version and options belong to the files of the build and are kept until one of them changes; what its code uses of the
+processor, until the processor changes too. Devices carry the memory
 that is free now, so they are asked again each time; only the answer "none" is kept, for the same environment and
 for a few minutes, since nothing in it can go stale but itself.
 """
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.devices import DeviceRules, device_facts, parse_devices
 from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.facts.features import Processors, cpu_digest, processor_of, read_features
 from gezel_rules.facts.kept import Kept, kept_answers
 from gezel_rules.facts.printable import printable
 from gezel_rules.record import NamedTuple
@@ -82,11 +84,13 @@ def build_facts(
     rules: DeviceRules | None,
     cpu_backend: str = "",
     fresh: bool = False,
+    processors: Processors | None = None,
     run: Runner | None = None,
 ) -> dict[str, Fact]:
     """``engine.kind``, ``engine.identity``, ``engine.version``, ``engine.build``, ``engine.flags``, ``engine.words``
-    (option → the words it may be given, where they are listed); and with device ``rules`` also
-    ``devices``, ``host.unified`` and ``engine.backend`` (``cpu_backend`` when there are no devices).
+    (option → the words it may be given, where they are listed); with device ``rules`` also
+    ``devices``, ``host.unified`` and ``engine.backend`` (``cpu_backend`` when there are no devices); and with
+    ``processors`` (policy's table of them) ``engine.processor``.
 
     Answers are kept under ``cache_dir`` (``None``: not at all); ``fresh`` asks for devices in any case. Raises
     BadInput when there is no such program or it is no llama.cpp engine, EngineFailed when it does not answer.
@@ -96,9 +100,30 @@ def build_facts(
     build = read_build(engine, kept)
     facts = {"engine.kind": Fact(kind, "the engine chosen", "probe"), **_build_facts(build, kind)}
     facts["engine.identity"] = Fact(_digest(engine.kept), "size and time of its files", "probe")
+    if processors is not None:
+        facts["engine.processor"] = processor_fact(engine, processors, kept)
     if rules is not None:
         facts |= _device_facts(engine, kept, build, rules, cpu_backend, fresh)
     return facts
+
+
+def processor_fact(engine: Engine, processors: Processors, kept: dict[str, Any] | None = None) -> Fact:
+    """``engine.processor``: the last row of ``processors`` whose features the build's code uses here. They are taken as
+    kept, else the engine is asked; unknown where it will not say, which is kept too."""
+    kept = engine.kept.read() if kept is None else kept
+    cpu = cpu_digest()
+    match kept.get("features"):
+        case [int() as then, [*names]] if then == cpu and _are_names(names):
+            found: list[str] | None = names
+        case [int() as then, None] if then == cpu:
+            found = None
+        case _:
+            found = read_features(engine.command, engine.environ)
+            kept["features"] = [cpu, found]
+            engine.kept.write(kept)
+    return _known(
+        processor_of(found, processors), f"{engine.kind}: system_info", "an engine whose log says system_info"
+    )
 
 
 def _digest(kept: Kept) -> str:

@@ -6,7 +6,7 @@ It gives the same facts as the probes of the host, the devices and the engine, e
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,16 @@ def bytes_of(text: str) -> int | None:
     return size
 
 
-def load_host(path: Path, backends: Collection[str] | None = None, cache: Path | None = None) -> dict[str, Fact]:
+def load_host(
+    path: Path,
+    backends: Collection[str] | None = None,
+    cache: Path | None = None,
+    processors: Collection[str] | None = None,
+) -> dict[str, Fact]:
     """``host.*``, ``engine.*`` and ``devices`` as described; what the description leaves out is unknown.
 
-    ``backends`` are those that policy knows (``None``: not checked). Raises BadInput with every problem of the file.
+    ``backends`` and ``processors`` are those that policy knows (``None``: not checked). Raises BadInput with every
+    problem of the file.
     """
     root = load_kept(path, shown(path), cache)
     problems: list[Problem] = []
@@ -49,7 +55,8 @@ def load_host(path: Path, backends: Collection[str] | None = None, cache: Path |
     if "host" in got and got["host"].value != path.stem:
         problems.append(got["host"].problem(f"'host' is {got['host'].value!a}, but the file is named '{path.name}'"))
     devices = _devices(got["devices"], problems) if "devices" in got else []
-    facts = _host(got, devices, problems) | (_engine(got["engine"], backends, problems) if "engine" in got else {})
+    known = {"backend": backends, "processor": processors}
+    facts = _host(got, devices, problems) | (_engine(got["engine"], known, problems) if "engine" in got else {})
     if problems:
         raise BadInput(sorted(problems, key=lambda problem: problem.span or ()))
     return facts | {"devices": _fact(devices, got["devices"])}
@@ -75,13 +82,14 @@ def _host(got: dict[str, Node], devices: list[dict[str, Any]], problems: list[Pr
     return facts
 
 
-def _engine(node: Node, backends: Collection[str] | None, problems: list[Problem]) -> dict[str, Fact]:
+def _engine(node: Node, known: Mapping[str, Collection[str] | None], problems: list[Problem]) -> dict[str, Fact]:
     required = {"kind": TEXT, "backend": TEXT, "version": TEXT}
-    got = fields(node, "'engine'", problems, required, {"build": INTEGER, "flags": LIST})
+    got = fields(node, "'engine'", problems, required, {"build": INTEGER, "flags": LIST, "processor": TEXT})
     if "version" in got and not _VERSION.fullmatch(got["version"].value):
         problems.append(got["version"].problem("'version' must be a version such as 0.6.0"))
-    if "backend" in got and backends is not None:
-        _one_of(got["backend"], "backend", backends, problems)
+    for key, words in known.items():
+        if key in got and words is not None:
+            _one_of(got[key], key, words, problems)
     facts = {f"engine.{key}": _fact(child.value, child) for key, child in got.items() if key != "flags"}
     if "build" not in got:
         facts["engine.build"] = _left_out(node, "'engine.build' in the description")

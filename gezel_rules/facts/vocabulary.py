@@ -76,6 +76,7 @@ ENGINE = (
     _engine("engine.identity", "text", "tells its files from those of a build that calls itself alike"),
     _engine("engine.flags", "list", "options its --help knows"),
     _engine("engine.spec_types", "list", "speculative types its --help lists"),
+    _engine("engine.processor", "text", "the best instructions its code packs weights for here", "processors"),
 )
 
 MODEL = (
@@ -129,6 +130,7 @@ LAUNCH = (
     Word("launch.draft_path", "text", "the draft model on disk, or where it will be", "store", optional=True),
     Word("launch.draft_here", "flag", "the draft model is installed, or comes with this install", "store"),
     Word("launch.draft_failed", "flag", "this drafter broke this engine build before", "remembered failures"),
+    Word("launch.packing_failed", "flag", "this build died over packed weights before", "remembered failures"),
     Word("launch.own_draft_here", "flag", "the operator's own draft model can be read", "settings.draft_model"),
     Word("launch.own_draft_bytes", "integer", "bytes of its tensors", "its GGUF header", "bytes", unknown=True,
          settle=_HEADER),
@@ -150,6 +152,7 @@ SETTINGS = (
     _setting("threads", "integer", "CPU threads for generation", minimum=1),
     _setting("ubatch", "integer", "tokens per physical batch", "tokens", minimum=1),
     _setting("flash_attn", "text", "flash attention", rows_of="flash_attention_modes"),
+    _setting("repack", "flag", "the CPU packs weights anew at load"),
     _setting("swa_full", "flag", "full-size cache for sliding layers"),
     _setting("vision", "flag", "load the projector"),
     _setting("n_gpu_layers", "integer", "layers on the GPU", "layers", minimum=0),

@@ -58,6 +58,7 @@ class Capacity:
         """The same machine and model under other facts."""
         other = copy(self)
         other._facts, other._placed, other._n_max = facts, {}, {}
+        other.__dict__.pop("processor", None)
         return other
 
     def degraded(self) -> Capacity | None:
@@ -108,8 +109,13 @@ class Capacity:
         return Launch(
             ctx=window * slots, type_k=kv, type_v=kv, parallel=slots, ubatch=setting["ubatch"],
             swa_full=setting["swa_full"] or False, flash_attn=setting["flash_attn"] or "auto",
-            spec=(spec,), n_max=self.n_max(spec),
+            spec=(spec,), n_max=self.n_max(spec), processor=self.processor,
         )  # fmt: skip
+
+    @cached_property
+    def processor(self) -> str:
+        """What packs the weights on the CPU, as policy decides it."""
+        return str(decide(self.policies, self._facts, PLAIN, ("processor.used",)).value("processor.used"))
 
     def n_max(self, spec: str) -> int | None:
         """Tokens drafted at once under a speculative type, as policy decides it."""

@@ -51,7 +51,7 @@ def machine_facts(machine: Machine, tables: Mapping[str, Any]) -> Facts:
     if machine.description is not None:
         from gezel_rules.facts.described_host import load_host
 
-        found = load_host(machine.description, tables["backends"], machine.cache)
+        found = load_host(machine.description, tables["backends"], machine.cache, tables["processors"])
         found["engine.flags"] = _spelled_out(found["engine.flags"], tables["option_spellings"])
     else:
         found = _probed(machine, tables)
@@ -92,7 +92,15 @@ def _probed(machine: Machine, tables: Mapping[str, Any]) -> Facts:
         command = (*command, machine.lent_by, ",".join(machine.lenders))
     rules = device_rules(tables["device_prefixes"], tables["software_renderers"], tables["integrated_gpus"])
     cpu = next(name for name, row in tables["backends"].items() if not row["gpu"])
-    return facts | build_facts(command, machine.cache, machine.environ, kind=kind, rules=rules, cpu_backend=cpu)
+    return facts | build_facts(
+        command,
+        machine.cache,
+        machine.environ,
+        kind=kind,
+        rules=rules,
+        cpu_backend=cpu,
+        processors=tables["processors"],
+    )
 
 
 def _unknown(word: Word) -> Fact:
@@ -207,7 +215,9 @@ def own_draft_facts(path: str | None, header: Header | None, tables: Mapping[str
     }
 
 
-def launch_facts(subject: Subject, settings: Facts, tables: Mapping[str, Any], draft_failed: bool) -> Facts:
+def launch_facts(
+    subject: Subject, settings: Facts, tables: Mapping[str, Any], draft_failed: bool, packing_failed: bool = False
+) -> Facts:
     """Paths of this launch, and the operator's extra arguments by name. Raises BadInput for a secret among them."""
     extra = settings["settings.extra_args"].value or []
     names = argument_names(extra, tables["option_spellings"])
@@ -220,6 +230,7 @@ def launch_facts(subject: Subject, settings: Facts, tables: Mapping[str, Any], d
         "launch.draft_path": Fact(draft.path if draft else None, "store"),
         "launch.draft_here": Fact(bool(draft and draft.here), "store"),
         "launch.draft_failed": Fact(draft_failed, "remembered failures"),
+        "launch.packing_failed": Fact(packing_failed, "remembered failures"),
         "launch.projector_path": Fact(projector.path if projector and projector.here else None, "store"),
         "launch.slot_directory": settings["settings.slot_save_path"],
         "launch.arguments": Fact(names, settings["settings.extra_args"].source),

@@ -30,7 +30,8 @@ PLACED_BY = ("kv.type", "window.tokens", "slots.count", "spec.type", "memory.bes
 class Request(NamedTuple):
     """What somebody asks for. ``engine``: kind and command of the engine, ``None`` when none was found; ``held``:
     bytes that other launches have reserved, by pool;
-    ``broke``: whether a drafter failed with an engine build."""
+    ``broke``: whether a drafter failed with an engine build; ``unpacked``: whether the build died over packed
+    weights."""
 
     model: str
     policies: Path
@@ -43,6 +44,7 @@ class Request(NamedTuple):
     engine: tuple[str, tuple[str, ...]] | None = None
     held: Mapping[str, int] = {}
     broke: Callable[[str, str], bool] = lambda build, drafter: False
+    unpacked: Callable[[str], bool] = lambda build: False
 
 
 class Plan(NamedTuple):
@@ -63,6 +65,12 @@ class Plan(NamedTuple):
     def refused(self) -> bool:
         """Whether there is to be no launch."""
         return self.trace.value("refusal") is not None
+
+    @property
+    def packs(self) -> bool:
+        """Whether the CPU packs weights in this launch without the operator having said so."""
+        row = self.capacity.policies.tables["processors"][self.trace.value("processor.used")]
+        return bool(row["repack"] or row["amx"]) and self.trace.facts["settings.repack"].value is None
 
     @property
     def estimate(self) -> Estimate:
@@ -124,6 +132,14 @@ def plan_without_drafter(plan: Plan) -> Plan:
     return _decided(plan.request, plan.subject, plan.capacity.with_facts(facts), facts)
 
 
+def plan_unpacked(plan: Plan) -> Plan | None:
+    """The same launch with the CPU's weights as they are in the file, after the engine died over packed ones; ``None``
+    when that changes nothing."""
+    facts = {**plan.trace.facts, "launch.packing_failed": Fact(True, "this launch")}
+    after = _decided(plan.request, plan.subject, plan.capacity.with_facts(facts), facts)
+    return None if after.refused or after.argv == plan.argv else after
+
+
 def plan_degraded(plan: Plan) -> Plan | None:
     """The same launch with less of each card, after the GPU ran out of memory: the first step that changes a flag.
 
@@ -166,4 +182,5 @@ def gather_facts(request: Request, subject: Subject, policies: PolicySet) -> dic
     facts |= gather.header_facts(subject, tables) | settings | gather.entry_facts(subject, backend, tables)
     own = settings["settings.draft_model"].value
     facts |= gather.own_draft_facts(own, own and header_at(own, request.places), tables)
-    return facts | gather.launch_facts(subject, settings, tables, failed)
+    unpacked = bool(build) and request.unpacked(build)
+    return facts | gather.launch_facts(subject, settings, tables, failed, unpacked)

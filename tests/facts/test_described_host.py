@@ -49,6 +49,14 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+def test_the_processor_may_be_said(path: Path) -> None:
+    path.write_text(TEXT.replace("build: 7", "processor: amx"))
+    assert load_host(path, processors=["plain", "amx"])["engine.processor"] == Fact("amx", f"{path}:6", "probe")
+    with pytest.raises(BadInput, match="unknown processor 'amx'; it is one of: plain"):
+        load_host(path, processors=["plain"])
+    assert "engine.processor" not in load_host(HOSTS[0])
+
+
 def test_every_fact_has_its_value_and_its_line(path: Path) -> None:
     devices = [
         {

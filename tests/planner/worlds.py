@@ -148,9 +148,11 @@ class World:
         ram: tuple[str, str] = ("64 GiB", "60 GiB"),
         flags: Sequence[str] | None = None,
         version: str = "0.6.0",
+        processor: str | None = None,
     ) -> str:
         """A described host."""
         engine = {"kind": "llama-server", "backend": backend, "version": version}
+        engine |= {"processor": processor} if processor else {}
         engine |= {"flags": list(flags)} if flags is not None else {}
         self._write(f"catalog/hosts/{name}.yaml", {
             "host": name, "summary": "Made up.", "os": "linux", "cpus": cpus, "ram": {"total": ram[0], "free": ram[1]},
@@ -197,6 +199,7 @@ class World:
         site: Mapping[str, Any] | None = None,
         held: Mapping[str, int] | None = None,
         broke: Sequence[tuple[str, str]] = (),
+        unpacked: Sequence[str] = (),
         engine: tuple[str, tuple[str, ...]] | None = None,
     ) -> Launch:
         """Decide: ``assignments`` are ``--set``, ``site`` the site file, ``held`` what other launches reserved."""
@@ -208,7 +211,8 @@ class World:
         return Launch(make_plan(Request(
             model=model, policies=policies_dir(), cache=None, environ=environ or {}, sites=sites, held=held or {},
             places=Places(self.root / "catalog", self.store, self.shelf.get), assignments=assignments, host=where,
-            broke=lambda build, drafter: (build, drafter) in broke, engine=engine,
+            broke=lambda build, drafter: (build, drafter) in broke, unpacked=lambda build: build in unpacked,
+            engine=engine,
         )))  # fmt: skip
 
 
