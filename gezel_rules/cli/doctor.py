@@ -85,9 +85,10 @@ def _foreign(offer: Offer) -> Iterator[Finding]:
 
 
 def _failures(state: Path, offer: Offer) -> Iterator[Finding]:
-    """The last failed launch, and the drafters that broke this build."""
+    """The last failed launch, and what broke this build: drafters, weights packed for the CPU."""
+    from gezel_rules.planner.launch import build_of
     from gezel_rules.runtime.launch import INCIDENTS
-    from gezel_rules.runtime.recover import broken_drafters
+    from gezel_rules.runtime.recover import broken_drafters, packing_broke
     from gezel_rules.runtime.state_files import each_json
 
     incidents = [incident for _, incident in each_json(state / INCIDENTS)]
@@ -99,6 +100,9 @@ def _failures(state: Path, offer: Offer) -> Iterator[Finding]:
     version = offer.facts["engine.version"].value if offer.command else UNKNOWN
     for drafter, why in ({} if version is UNKNOWN else broken_drafters(state, str(version))).items():
         what = f"{printable(drafter)} broke this engine build ({printable(why)}) and is left out"
+        yield Finding("launch", what, "a new build of the engine gets a new chance", wrong=False)
+    if offer.command and packing_broke(state, build_of(offer.facts)):
+        what = "this engine build died over weights packed for the CPU; they are left as they are in the file"
         yield Finding("launch", what, "a new build of the engine gets a new chance", wrong=False)
 
 

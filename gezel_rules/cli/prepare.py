@@ -13,7 +13,14 @@ from gezel_rules.cli.run import Ground, Prepared
 from gezel_rules.engines.find import Engine, find_engine
 from gezel_rules.errors import BadInput, Refused
 from gezel_rules.facts.fact import UNKNOWN
-from gezel_rules.planner.launch import Plan, build_of, make_plan, plan_degraded, plan_without_drafter
+from gezel_rules.planner.launch import (
+    Plan,
+    build_of,
+    make_plan,
+    plan_degraded,
+    plan_unpacked,
+    plan_without_drafter,
+)
 from gezel_rules.planner.show import explainer, plan_record, refusal
 from gezel_rules.runtime.launch import Guide, Order
 from gezel_rules.runtime.supervise import wanted_address
@@ -84,6 +91,7 @@ def _order(plan: Plan, engine: Engine) -> Order:
         model_bytes=_size(plan.subject.model_path),
         pools=plan.pools,
         build=build_of(facts), drafter=draft.name if draft and value("drafter.loads") else "",
+        packs=plan.packs,
         record=plan_record(plan),
     )  # fmt: skip
 
@@ -110,7 +118,7 @@ def _guide(plan: Plan, engine: Engine, args: argparse.Namespace) -> Guide:
     return Guide(_judge(plan, args), again, can, _say, gpu=plan.trace.value("backend.gpu"))
 
 
-_STEPS = {"drop-drafter": plan_without_drafter, "degrade": plan_degraded}
+_STEPS = {"no-repack": plan_unpacked, "drop-drafter": plan_without_drafter, "degrade": plan_degraded}
 
 
 def _judge(plan: Plan, args: argparse.Namespace) -> Any:

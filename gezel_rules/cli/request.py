@@ -61,6 +61,7 @@ def request_of(args: argparse.Namespace) -> Request:
         places=Places(catalog, store, lambda model: on_shelf(store, model), places.cache_dir()),
         sites=places.site_files(), assignments=tuple(args.set), host=_host(args, catalog),
         engine=None if getattr(args, "host", None) else engine_of(args), held=_held(), broke=_broke,
+        unpacked=_unpacked,
     )  # fmt: skip
 
 
@@ -107,3 +108,9 @@ def _broke(build: str, drafter: str) -> bool:
     from gezel_rules.runtime.recover import is_broken
 
     return is_broken(places.state_dir(), build, drafter)
+
+
+def _unpacked(build: str) -> bool:
+    from gezel_rules.runtime.recover import packing_broke
+
+    return packing_broke(places.state_dir(), build)

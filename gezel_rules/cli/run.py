@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from gezel_rules.cli.answer import Talk, answer_as_json, answer_once, converse
+from gezel_rules.cli.answer import Talk, answer_as_json, answer_once, asked_again, converse
 from gezel_rules.cli.request import add_conditions
 from gezel_rules.cli.ticker import ticking
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
-from gezel_rules.runtime.launch import Guide, Launched, Order, died, launched
+from gezel_rules.runtime.launch import Guide, Launched, Order, died, following, launched
 from gezel_rules.runtime.rules import Supervision, load_supervision
 
 
@@ -110,8 +110,29 @@ def _prompt(args: argparse.Namespace) -> str | None:
 def launch_and_answer(
     prepared: Prepared, ground: Ground, prompt: str | None, out: TextIO, max_tokens: int | None, as_json: bool
 ) -> None:
-    """Launch, answer, stop. Raises EngineFailed when the engine does not start, refuses or dies."""
+    """Launch, answer, stop; once more where recovery knows an answer to the engine's death over the first token. Raises
+    EngineFailed when the engine does not start, refuses or dies."""
     limit = ground.rules.answer_tokens[prepared.endpoint] if max_tokens is None else max_tokens
+    read: Callable[[str], str] = input
+    while True:
+        try:
+            _answer(prepared, ground, prompt, out, limit, as_json, read)
+            return
+        except _DiedFirstError as death:
+            prepared, read = prepared._replace(order=death.order), asked_again(death.prompt)
+
+
+class _DiedFirstError(Exception):
+    """The engine died before it said anything; ``order`` is what to try next, ``prompt`` what it was asked."""
+
+    def __init__(self, order: Order, prompt: str) -> None:
+        self.order, self.prompt = order, prompt
+
+
+def _answer(
+    prepared: Prepared, ground: Ground, prompt: str | None, out: TextIO, limit: int, as_json: bool,
+    read: Callable[[str], str],
+) -> None:  # fmt: skip
     with (
         ticking(f"loading {prepared.order.model}", sys.stderr) as ticker,
         launched(
@@ -123,19 +144,32 @@ def launch_and_answer(
         talk = Talk(engine, prepared.endpoint, limit, ground.rules.answer_idle, out, sys.stderr)
         try:
             if prompt is None:
-                converse(talk, out)
+                converse(talk, out, read)
             else:
                 (answer_as_json if as_json else answer_once)(talk, prompt, out)
         except EngineFailed as error:
-            raise _why(engine, error, prepared.guide, ground) from None
+            raise _after(talk, error, prepared.guide, ground) from None
 
 
-def _why(engine: Launched, error: EngineFailed, guide: Guide, ground: Ground) -> EngineFailed:
-    """The engine's own reason when it died over the answer; else what the connection said."""
+def _after(talk: Talk, error: EngineFailed, guide: Guide, ground: Ground) -> Exception:
+    """The next try when the engine died before it said anything and recovery has one; else the engine's own reason, or
+    what the connection said while it lives."""
+    if not _ended(talk.engine):
+        return error
+    failure = died(talk.engine, guide, ground.state_dir)
+    found = None if talk.answered else following(talk.engine, guide)
+    if found is None:
+        return failure
+    guide.say(f"{failure}; {found[1]}")
+    return _DiedFirstError(found[0], talk.prompt)
+
+
+def _ended(engine: Launched) -> bool:
+    """Whether the engine is gone, or goes within a second."""
     import subprocess
 
     try:
         engine.running.process.wait(1.0)
     except subprocess.TimeoutExpired:
-        return error
-    return died(engine, guide, ground.state_dir)
+        return False
+    return True

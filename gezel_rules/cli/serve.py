@@ -20,7 +20,7 @@ from gezel_rules.cli.ticker import ticking
 from gezel_rules.errors import EngineFailed
 from gezel_rules.runtime import registry
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
-from gezel_rules.runtime.launch import Launched, died, entry_of, launched
+from gezel_rules.runtime.launch import Launched, Order, died, entry_of, following, launched
 from gezel_rules.runtime.state_files import write_text
 
 
@@ -55,14 +55,15 @@ def _keep_serving(prepared: Prepared, ground: Ground, out: TextIO, as_json: bool
                 raise death.failure from None
             pause = ground.rules.restart_pauses[deaths - 1]
             prepared.guide.say(f"{death.failure}; starting again in {pause:g} s")
+            prepared = prepared._replace(order=death.order)
             time.sleep(pause)
 
 
 class _DiedError(Exception):
-    """The engine was ready and ended on its own."""
+    """The engine was ready and ended on its own; ``order`` is what to start next."""
 
-    def __init__(self, failure: EngineFailed) -> None:
-        self.failure = failure
+    def __init__(self, failure: EngineFailed, order: Order) -> None:
+        self.failure, self.order = failure, order
 
 
 def _serve(prepared: Prepared, ground: Ground, out: TextIO, as_json: bool) -> NoReturn:
@@ -78,7 +79,9 @@ def _serve(prepared: Prepared, ground: Ground, out: TextIO, as_json: bool) -> No
         _announce(engine, key_file, out, as_json)
         while engine.running.process.poll() is None:  # short waits: a signal is handled between them everywhere
             time.sleep(0.2)
-        raise _DiedError(died(engine, prepared.guide, ground.state_dir))
+        failure = died(engine, prepared.guide, ground.state_dir)
+        order, said = following(engine, prepared.guide) or (engine.order, "")
+        raise _DiedError(EngineFailed(f"{failure}; {said}") if said else failure, order)
 
 
 @contextmanager

@@ -24,13 +24,15 @@ from gezel_rules.runtime.state_files import write_json
 
 INCIDENTS = "incidents"
 INCIDENT_LINES = 200
+PACKED = "packed weights"
 UNUSED = ("init-failed", "no-devices", "not-loaded")  # verdicts of the start-up watch; "unknown" proves nothing
 
 
 class Order(NamedTuple):
     """What to launch. ``model_bytes`` scales the time-out; ``pools`` are the bytes to reserve per pool; ``build``
     names the engine build; ``drafter`` a catalog drafter this launch loads (empty: none, or the operator's own);
-    ``record`` is what the journal keeps: facts, policy digest, plan."""
+    ``packs``: the CPU packs weights, and recovery may do without; ``record`` is what the journal keeps: facts, policy
+    digest, plan."""
 
     engine: Engine
     argv: tuple[str, ...]
@@ -40,6 +42,7 @@ class Order(NamedTuple):
     pools: Mapping[str, int] = {}
     build: str = ""
     drafter: str = ""
+    packs: bool = False
     record: Mapping[str, Any] = {}
 
 
@@ -73,16 +76,20 @@ class Guide(NamedTuple):
 
 
 class Launched:
-    """An engine that is ready: the process, its order, the verdict on its start, and what must be undone at its end."""
+    """An engine that is ready: the process, its order, the policy it runs under, the verdict on its start, what must be
+    undone at its end; and the recovery step that answers its death, if one does."""
 
-    __slots__ = ("entry_file", "lease", "order", "record_file", "running", "verdict")
+    __slots__ = ("answer", "begun", "entry_file", "lease", "order", "record_file", "rules", "running", "verdict")
 
     def __init__(
-        self, running: supervise.Running, order: Order, record_file: Path, entry_file: Path, lease: Path
-    ) -> None:
-        self.running, self.order, self.record_file = running, order, record_file
+        self, running: supervise.Running, order: Order, rules: Supervision, record_file: Path, entry_file: Path,
+        lease: Path,
+    ) -> None:  # fmt: skip
+        self.running, self.order, self.rules, self.record_file = running, order, rules, record_file
         self.entry_file, self.lease = entry_file, lease
         self.verdict: Verdict | None = None
+        self.answer: Step | None = None
+        self.begun = time.monotonic()
 
 
 @contextmanager
@@ -121,7 +128,7 @@ def _begin(order: Order, rules: Supervision, state_dir: Path, environ: Mapping[s
     try:
         record_file = journal.append(state_dir, {**order.record, "launch": begun}, running.log.secrets)
         lease = leases.take(state_dir, order.pools, running.pid)
-        return Launched(running, order, record_file, registry.enter(state_dir, entry_of(running, order)), lease)
+        return Launched(running, order, rules, record_file, registry.enter(state_dir, entry_of(running, order)), lease)
     except BaseException:
         supervise.stop(running, 0)
         raise
@@ -162,7 +169,7 @@ def _await(engine: Launched, guide: Guide, rules: Supervision, state_dir: Path) 
     journal.amend(engine.record_file, running.log.secrets, outcome=outcome)
     how = exit_words(result.exit_status) if result.exit_status is not None else f"was not ready after {timeout:.0f} s"
     message = failure_message(how, verdict, incident(running, order, result.exit_status, verdict, state_dir))
-    return Failed(result.exit_status, verdict.failure if verdict else None, message)
+    return Failed(result.exit_status, _class(engine, result.exit_status, verdict, guide), message)
 
 
 def told(verdict: Verdict | None) -> dict[str, Any]:
@@ -210,15 +217,55 @@ def incident(
 
 
 def died(engine: Launched, guide: Guide, state_dir: Path) -> EngineFailed:
-    """What to say of an engine that was ready and ended on its own; its drafter is blamed before its build is."""
+    """What to say of an engine that was ready and ended on its own. Packed weights are blamed where they may be what it
+    died of, unless it had run long enough to be called steady; else its drafter, before its build is."""
     running, order = engine.running, engine.order
     running.log.join(2.0)
     exit_status = running.process.wait()
     verdict = guide.judge(running.log.lines(), exit_status)
-    if order.drafter:
-        recover.remember_broken(state_dir, order.build, order.drafter, verdict.failure if verdict else None)
+    failure = _class(engine, exit_status, verdict, guide)
+    if time.monotonic() - engine.begun < engine.rules.steady:
+        engine.answer = _unpacking(order, failure, engine.rules)
+    _blame(order, failure, engine.answer, engine.rules, state_dir)
     kept = incident(running, order, exit_status, verdict, state_dir)
     return EngineFailed(failure_message(exit_words(exit_status), verdict, kept))
+
+
+def following(engine: Launched, guide: Guide) -> tuple[Order, str] | None:
+    """After ``died``: the order that answers the death, and what is said of it; ``None`` when there is none."""
+    step = engine.answer
+    order = guide.again(step.step) if step else None
+    return (order, _again(step)) if step and order else None
+
+
+def _again(step: Step) -> str:
+    return f"trying again: {step.step}, because {step.because}"
+
+
+def _class(engine: Launched, exit_status: int | None, verdict: Verdict | None, guide: Guide) -> str | None:
+    """The failure class that recovery goes by: that of the exit status alone where packed weights may have caused it,
+    whatever the log complained of before; else the verdict's."""
+    own = guide.judge((), exit_status) if engine.order.packs and exit_status is not None else None
+    if own is not None and _unpacking(engine.order, own.failure, engine.rules):
+        return own.failure
+    return verdict.failure if verdict else None
+
+
+def _unpacking(order: Order, failure: str | None, rules: Supervision) -> Step | None:
+    """The recovery step that leaves weights unpacked, where they are packed and this failure may be theirs."""
+    return next((s for s in rules.steps if order.packs and s.needs == PACKED and failure in s.failures), None)
+
+
+def _blame(order: Order, failure: str | None, step: Step | None, rules: Supervision, state_dir: Path) -> None:
+    """Remember what is held to blame: packed weights when the next step leaves them out, else the drafter. A build
+    that dies of the same without them is forgiven them."""
+    theirs = failure is not None and any(failure in s.failures for s in rules.steps if s.needs == PACKED)
+    if theirs and not order.packs:
+        recover.forgive_packing(state_dir, order.build)
+    if failure is not None and order.build and step is not None and step.needs == PACKED:
+        recover.remember_packing(state_dir, order.build, failure)
+    elif order.drafter:
+        recover.remember_broken(state_dir, order.build, order.drafter, failure)
 
 
 def _finish(engine: Launched, rules: Supervision, interrupts: Interrupts, failed: bool) -> None:
@@ -237,17 +284,13 @@ def _recovered(
     order: Order, failed: Failed, tried: list[str], guide: Guide, rules: Supervision, state_dir: Path
 ) -> Order:
     """The next order to try. Raises EngineFailed when none is left."""
-    if order.drafter:
-        recover.remember_broken(state_dir, order.build, order.drafter, failed.failure)
-    step = _step(order, failed, tried, guide, rules)
-    following = guide.again(step.step) if step else None
-    if step is None or following is None:
-        raise EngineFailed(failed.message)
-    tried.append(step.step)
-    guide.say(f"{failed.message}; trying again: {step.step}, because {step.because}")
-    return following
-
-
-def _step(order: Order, failed: Failed, tried: Sequence[str], guide: Guide, rules: Supervision) -> Step | None:
-    has = guide.can | ({"catalog drafter"} if order.drafter else set())
-    return recover.next_step(rules.steps, failed.failure, tried, has)
+    has = guide.can | ({"catalog drafter"} if order.drafter else set()) | ({PACKED} if order.packs else set())
+    while step := recover.next_step(rules.steps, failed.failure, tried, has):
+        tried.append(step.step)
+        if (next_order := guide.again(step.step)) is not None:
+            _blame(order, failed.failure, step, rules, state_dir)
+            guide.say(f"{failed.message}; {_again(step)}")
+            return next_order
+        tried += [step.step] * step.times  # it changes nothing, however often
+    _blame(order, failed.failure, None, rules, state_dir)
+    raise EngineFailed(failed.message)

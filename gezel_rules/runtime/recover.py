@@ -1,4 +1,5 @@
-"""What is tried after a failed start, in a fixed order and a bounded number of times; and drafters that broke."""
+"""What is tried after a failed start, in a fixed order and a bounded number of times; and what broke engine builds:
+drafters, and weights packed for the CPU."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from gezel_rules.runtime.rules import Step
 from gezel_rules.runtime.state_files import read_json, write_json
 
 BROKEN = "broken-drafters.json"
+BROKEN_PACKING = "broken-packing.json"
 
 
 def next_step(steps: Sequence[Step], failure: str | None, tried: Sequence[str], has: Collection[str]) -> Step | None:
@@ -45,3 +47,20 @@ def forgive(state_dir: Path, build: str, drafter: str) -> None:
     known = read_json(state_dir / BROKEN) or {}
     if isinstance(pairs := known.get(build), dict) and pairs.pop(drafter, None) is not None:
         write_json(state_dir / BROKEN, known)
+
+
+def remember_packing(state_dir: Path, build: str, failure: str) -> None:
+    """Remember that this engine build died over weights packed for the CPU, and of what."""
+    write_json(state_dir / BROKEN_PACKING, {**(read_json(state_dir / BROKEN_PACKING) or {}), build: failure})
+
+
+def packing_broke(state_dir: Path, build: str) -> bool:
+    """Whether that is remembered of a build."""
+    return build in (read_json(state_dir / BROKEN_PACKING) or {})
+
+
+def forgive_packing(state_dir: Path, build: str) -> None:
+    """Forget it: the build died of the same without packed weights."""
+    known = read_json(state_dir / BROKEN_PACKING) or {}
+    if known.pop(build, None) is not None:
+        write_json(state_dir / BROKEN_PACKING, known)

@@ -10,7 +10,7 @@ import pytest
 
 from gezel_rules.cli import main
 from gezel_rules.runtime.launch import INCIDENTS
-from gezel_rules.runtime.recover import remember_broken
+from gezel_rules.runtime.recover import remember_broken, remember_packing
 from gezel_rules.runtime.state_files import write_json
 
 ENGINE = """#!/bin/sh
@@ -84,6 +84,18 @@ def test_the_last_failure_and_broken_drafters(look) -> None:
             "a new build of the engine gets a new chance",
         ),
     ]
+
+
+def test_a_build_that_died_over_packed_weights_is_told(look, capsys: pytest.CaptureFixture[str]) -> None:
+    assert look(CARD) == (0, [])
+    engine = Path(os.environ["GEZEL_STATE"]).with_name("fake-llama-server")
+    assert main(["devices", "--engine", str(engine), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)["facts"]
+    build = f"{facts['engine.version']['value']} {facts['engine.identity']['value']}"
+    remember_packing(Path(os.environ["GEZEL_STATE"]), build, "illegal-instruction")
+    status, found = look(CARD)
+    assert (status, len(found)) == (0, 1)
+    assert str(found[0]["what"]).startswith("this engine build died over weights packed for the CPU")
 
 
 def test_leftovers_are_found_and_repaired(look) -> None:
