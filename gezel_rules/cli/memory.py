@@ -98,16 +98,15 @@ def own_processor(known: Tables) -> str | None:
     import os
 
     from gezel_rules.engines.find import find_engine
-    from gezel_rules.facts.builds import engine_at, processor_fact
-    from gezel_rules.unknown import UNKNOWN
+    from gezel_rules.facts.features import known_features, processor_of
+    from gezel_rules.facts.kept import kept_answers
 
     try:
-        engine = find_engine(None, os.environ)
-        asked = engine_at(engine.kind, engine.command, places.cache_dir(), os.environ)
+        command = find_engine(None, os.environ).command
+        kept = kept_answers(command, places.cache_dir(), os.environ)
     except BadInput:
         return None
-    name = processor_fact(asked, known["processors"]).value
-    return None if name is UNKNOWN else str(name)
+    return processor_of(known_features(command, os.environ, kept), known["processors"])
 
 
 def tables(directory: Path) -> Tables:

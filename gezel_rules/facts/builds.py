@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.devices import DeviceRules, device_facts, parse_devices
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.facts.features import Processors, cpu_digest, processor_of, read_features
+from gezel_rules.facts.features import Processors, known_features, processor_of
 from gezel_rules.facts.kept import Kept, kept_answers
 from gezel_rules.facts.printable import printable
 from gezel_rules.record import NamedTuple
@@ -108,19 +108,9 @@ def build_facts(
 
 
 def processor_fact(engine: Engine, processors: Processors, kept: dict[str, Any] | None = None) -> Fact:
-    """``engine.processor``: the last row of ``processors`` whose features the build's code uses here. They are taken as
-    kept, else the engine is asked; unknown where it will not say, which is kept too."""
-    kept = engine.kept.read() if kept is None else kept
-    cpu = cpu_digest()
-    match kept.get("features"):
-        case [int() as then, [*names]] if then == cpu and _are_names(names):
-            found: list[str] | None = names
-        case [int() as then, None] if then == cpu:
-            found = None
-        case _:
-            found = read_features(engine.command, engine.environ)
-            kept["features"] = [cpu, found]
-            engine.kept.write(kept)
+    """``engine.processor``: the last row of ``processors`` whose features the build's code uses here; unknown where the
+    engine does not say."""
+    found = known_features(engine.command, engine.environ, engine.kept, kept)
     return _known(
         processor_of(found, processors), f"{engine.kind}: system_info", "an engine whose log says system_info"
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gezel_rules.errors import BadInput, EngineFailed
+from gezel_rules.facts.kept import Kept
 
 Processors = Mapping[str, Mapping[str, Any]]
 """Policy's table: the features that each kind of processor is known by."""
@@ -21,6 +22,23 @@ STEERING = "LLAMA_ARG_"  # variables of a launch, some of which download
 
 _CPU = Path("/proc/cpuinfo")
 _TELLING = ("model name", "flags", "Features", "CPU implementer", "CPU part")
+
+
+def known_features(
+    command: Sequence[str], environ: Mapping[str, str], kept: Kept, answers: dict[str, Any] | None = None
+) -> list[str] | None:
+    """The features as ``kept`` for this build and processor, else asked for and kept, a refusal too. ``answers`` are
+    those read before; a new one is added to them."""
+    answers, cpu = kept.read() if answers is None else answers, cpu_digest()
+    match answers.get("features"):
+        case [int() as then, None] if then == cpu:
+            return None
+        case [int() as then, [*names]] if then == cpu and all(isinstance(name, str) for name in names):
+            return list(names)
+    found = read_features(command, environ)
+    answers["features"] = [cpu, found]
+    kept.write(answers)
+    return found
 
 
 def read_features(command: Sequence[str], environ: Mapping[str, str]) -> list[str] | None:

@@ -37,7 +37,7 @@ _MEMORY = {
     "architectures": TableNeed(),
     "cache_types": TableNeed(columns={"bytes": INTEGER, "quantized": FLAG}),
     "engine_defaults": TableNeed(rows=("memory",)),
-    "processors": TableNeed(columns={"features": LIST, "repack": LIST, "amx": FLAG}),
+    "processors": TableNeed(columns={"features": LIST, "repack": LIST, "amx": FLAG, "aborts": LIST}),
     "repack": TableNeed(columns={"rows": INTEGER}),
     "speculation": TableNeed(columns={"n_max": INTEGER, "rollback": FLAG, "context": TEXT}),
     "tensors": TableNeed(),

@@ -77,9 +77,9 @@ class Guide(NamedTuple):
 
 class Launched:
     """An engine that is ready: the process, its order, the policy it runs under, the verdict on its start, what must be
-    undone at its end; and the recovery step that answers its death, if one does."""
+    undone at its end; and the recovery step that is a remedy for its death, if one is."""
 
-    __slots__ = ("answer", "begun", "entry_file", "lease", "order", "record_file", "rules", "running", "verdict")
+    __slots__ = ("begun", "entry_file", "lease", "order", "record_file", "remedy", "rules", "running", "verdict")
 
     def __init__(
         self, running: supervise.Running, order: Order, rules: Supervision, record_file: Path, entry_file: Path,
@@ -88,7 +88,7 @@ class Launched:
         self.running, self.order, self.rules, self.record_file = running, order, rules, record_file
         self.entry_file, self.lease = entry_file, lease
         self.verdict: Verdict | None = None
-        self.answer: Step | None = None
+        self.remedy: Step | None = None
         self.begun = time.monotonic()
 
 
@@ -225,15 +225,15 @@ def died(engine: Launched, guide: Guide, state_dir: Path) -> EngineFailed:
     verdict = guide.judge(running.log.lines(), exit_status)
     failure = _class(engine, exit_status, verdict, guide)
     if time.monotonic() - engine.begun < engine.rules.steady:
-        engine.answer = _unpacking(order, failure, engine.rules)
-    _blame(order, failure, engine.answer, engine.rules, state_dir)
+        engine.remedy = _unpacking(order, failure, engine.rules)
+    _blame(order, failure, engine.remedy, engine.rules, state_dir)
     kept = incident(running, order, exit_status, verdict, state_dir)
     return EngineFailed(failure_message(exit_words(exit_status), verdict, kept))
 
 
 def following(engine: Launched, guide: Guide) -> tuple[Order, str] | None:
     """After ``died``: the order that answers the death, and what is said of it; ``None`` when there is none."""
-    step = engine.answer
+    step = engine.remedy
     order = guide.again(step.step) if step else None
     return (order, _again(step)) if step and order else None
 

@@ -15,7 +15,7 @@ from engine_at_hand import real_embedded, real_llama_server
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gezel_rules.facts import builds, features
+from gezel_rules.facts import features
 from gezel_rules.facts.builds import build_facts, engine_at, processor_fact
 from gezel_rules.facts.engine_output import parse_features
 from gezel_rules.facts.fact import UNKNOWN
@@ -122,7 +122,7 @@ def test_it_is_not_asked_where_nobody_wants_to_know(engine, tmp_path):
 
 def test_another_build_and_another_processor_are_asked_again(engine, tmp_path, monkeypatch):
     fact(engine, tmp_path / "cache")
-    monkeypatch.setattr(builds, "cpu_digest", lambda: 1)
+    monkeypatch.setattr(features, "cpu_digest", lambda: 1)
     assert fact(engine, tmp_path / "cache").value == "avx2"
     assert len(asked(engine)) == 2
     engine.write_text(FAKE.replace("AVX2 = 1", "AVX2 = 0"))

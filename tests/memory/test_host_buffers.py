@@ -78,6 +78,7 @@ def stay(kind, dims, processor="amx", nbytes=1 << 20, **use):
         ("Q8_0", (64, 32), {}, "avx2", ("Host", MIB)),
         ("Q8_0", (64, 32, 8), {}, "amx", ("AMX", MIB // 8 + 32 * 2 * 4)),
         ("IQ4_XS", (512, 32), {}, "amx", ("AMX", MIB + 32 * 2 * 2)),
+        ("Q8_0", (64, 32, 0), {}, "amx", ("AMX", MIB + 32 * 2 * 4)),
         ("F16", (16, 32, 8), {}, "amx", ("AMX", MIB)),
         ("F16", (24, 32), {}, "amx", ("Host", MIB)),
         ("F16", (4096,), {}, "amx", ("Host", MIB)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -185,9 +186,9 @@ def gezel(environ, state, tmp_path):
     """Starts a command; killed at the end."""
     begun = []
 
-    def start(*args: str):
+    def start(*args: str, stdin: int = subprocess.DEVNULL):
         child = subprocess.Popen(
-            [sys.executable, "-m", "gezel_rules.cli", *args], text=True, stdin=subprocess.DEVNULL,
+            [sys.executable, "-m", "gezel_rules.cli", *args], text=True, stdin=stdin,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**environ, "GEZEL_STATE": str(state), "GEZEL_CACHE": str(tmp_path / "cache")},
         )  # fmt: skip
@@ -212,6 +213,18 @@ def test_run_answers_all_the_same_and_starts_unpacked_from_then_on(gezel, progra
     assert (status, out) == (0, "one two \n"), err
     assert err.count("\n") == 1 and "trying again: no-repack" in err
     assert finish(gezel(*command)) == (0, "one two \n", "")
+
+
+def test_in_a_talk_the_first_prompt_is_asked_again(gezel, program, model):
+    ours, theirs = pty.openpty()
+    command = ("run", model, "--engine", program("packs-late=4"), "--set", "window=512")
+    child = gezel(*command, stdin=theirs)
+    os.close(theirs)
+    os.write(ours, b"one two\nthree\n/bye\n")
+    status, out, err = finish(child)
+    os.close(ours)
+    assert (status, out.replace("> ", "")) == (0, "one two \nthree \n"), err
+    assert "trying again: no-repack" in err
 
 
 def test_run_says_what_happened_when_the_operator_wants_it_packed(gezel, program, model):
