@@ -40,6 +40,8 @@ SOMEWHERE: Mapping[str, Mapping[str, str]] = {
     "cli/": {"--host": "our own option: a described host"},
     "facts/cgroups.py": {"cpu": "the name of a cgroup controller"},
     "facts/described_host.py": {"--ctx-size": "an example in an error"},
+    "engines/llama_cpp/features.py": dict.fromkeys(
+        ("-lv", "--port"), "asking an engine what it would say at any launch"),
     "engines/llama_cpp/devices.py": {"(none)": "a source without devices, in words"},
     "engines/llama_cpp/memory/placement.py": {"cpu": PLACEMENT},
     "engines/llama_cpp/capacity.py": {"cpu": PLACEMENT},

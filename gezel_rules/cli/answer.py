@@ -16,17 +16,20 @@ Message = dict[str, str]
 
 class Talk:
     """A talk with one engine. ``endpoint`` is the kind of request its family makes of it; what was said before is
-    sent along where that kind takes it. Answers go to ``out``, thoughts to ``err`` where that is a terminal."""
+    sent along where that kind takes it. Answers go to ``out``, thoughts to ``err`` where that is a terminal.
+    ``prompt`` is what was asked last; ``answered``: the engine has said something."""
 
     def __init__(self, engine: Launched, endpoint: str, max_tokens: int, idle: float, out: TextIO, err: TextIO) -> None:
         self.engine, self.endpoint = engine, endpoint
         self._max_tokens, self._idle, self._out, self._err = max_tokens, idle, out, err
         self._said: list[Message] = []
+        self.prompt, self.answered = "", False
 
     def ask(self, prompt: str, show: bool = True) -> str:
         """The whole answer to a prompt, shown as it comes unless told otherwise. Raises EngineFailed."""
         parts: list[str] = []
         for piece in self._pieces(prompt):
+            self.answered = True
             if not piece.thought:
                 parts.append(piece.text)
             if show:
@@ -36,6 +39,7 @@ class Talk:
         return answer
 
     def _pieces(self, prompt: str) -> Iterator[Piece]:
+        self.prompt = prompt
         self._said.append({"role": "user", "content": prompt})
         running = self.engine.running
         call = Call(running.address, running.key, self._said, self._max_tokens, self._idle)
@@ -85,3 +89,9 @@ def converse(talk: Talk, out: TextIO, read: Callable[[str], str] = input) -> Non
             if talk.engine.running.process.poll() is not None:
                 raise
             print(f"gezel-rules: {error}", file=sys.stderr)
+
+
+def asked_again(prompt: str, read: Callable[[str], str] = input) -> Callable[[str], str]:
+    """Reads as ``read`` does, but the first line is a prompt that is asked once more."""
+    waiting = [prompt]
+    return lambda mark: waiting.pop() if waiting else read(mark)

@@ -14,6 +14,7 @@ from gezel_rules.engines import registry
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.printable import printable
 from gezel_rules.planner.plan import build_of
+from gezel_rules.session import Session
 from gezel_rules.session.offer import Offer, look
 
 REPAIR = "'gezel-rules doctor --repair' deletes it"
@@ -53,15 +54,22 @@ def findings(args: argparse.Namespace) -> Iterator[Finding]:
     A family that was not asked for and has no engine here is left out, but for the one meant when nobody names any.
     """
     session = session_of(args)
+    offers = list(_offers(session, args.engine))
+    for offer in offers:
+        yield from _engine(offer)
+        yield from _outside(offer)
+    yield from _failures(session.state)
+    for offer in offers:
+        yield from _broken_parts(session.state, offer)
+    yield from _store(session.store, args.repair)
+
+
+def _offers(session: Session, engine: str | None) -> Iterator[Offer]:
     for name in registry.names():
         default = name == DEFAULT_FAMILY
-        offer = look(session, session.family(name), args.engine if default else None)
+        offer = look(session, session.family(name), engine if default else None)
         if default or offer.command:
-            yield from _engine(offer)
-            yield from _outside(offer)
-            yield from _broken_drafters(session.state, offer)
-    yield from _failures(session.state)
-    yield from _store(session.store, args.repair)
+            yield offer
 
 
 def _engine(offer: Offer) -> Iterator[Finding]:
@@ -106,13 +114,13 @@ def _failures(state: Path) -> Iterator[Finding]:
         yield Finding("launch", what, printable(str(last.get("advice") or "")), wrong=False)
 
 
-def _broken_drafters(state: Path, offer: Offer) -> Iterator[Finding]:
-    """The drafters that broke this build."""
-    from gezel_rules.runtime.recover import broken_drafters
+def _broken_parts(state: Path, offer: Offer) -> Iterator[Finding]:
+    """What this build was seen to die of: drafters, and parts that recovery leaves out."""
+    from gezel_rules.runtime.recover import broken_parts
 
     build = build_of(offer.facts) if offer.command else ""
-    for drafter, why in broken_drafters(state, build).items() if build else ():
-        what = f"{printable(drafter)} broke this engine build ({printable(why)}) and is left out"
+    for part, why in broken_parts(state, build).items() if build else ():
+        what = f"{printable(part)} broke this engine build ({printable(why)}) and is left out"
         yield Finding("launch", what, "a new build of the engine gets a new chance", wrong=False)
 
 

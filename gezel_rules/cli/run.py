@@ -11,13 +11,15 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import NamedTuple, TextIO
 
-from gezel_rules.cli.answer import Talk, answer_as_json, answer_once, converse
+from gezel_rules.cli.answer import Talk, answer_as_json, answer_once, asked_again, converse
 from gezel_rules.cli.arguments import add_conditions, add_model, conditions_of, session_of
 from gezel_rules.cli.ticker import ticking
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
+from gezel_rules.runtime.launch import Order
 from gezel_rules.session import Prepared, Session, to_stderr
 
 
@@ -68,26 +70,57 @@ def _prompt(args: argparse.Namespace) -> str | None:
 
 
 class Answering(NamedTuple):
-    """An engine to be started for one talk, and stopped after it."""
+    """An engine to be started for one talk, and stopped after it. ``read`` reads a line of the person's."""
 
     session: Session
     prepared: Prepared
     interrupts: Interrupts
+    read: Callable[[str], str] = input
 
     def answer(self, prompt: str | None, out: TextIO, max_tokens: int | None, as_json: bool) -> None:
-        """Launch, answer, stop. Raises EngineFailed when the engine does not start, refuses or dies."""
-        order, rules, endpoint = self.prepared.order, self.prepared.rules, self.prepared.endpoint
-        limit = rules.answer_tokens[endpoint] if max_tokens is None else max_tokens
+        """Launch, answer, stop; once more where recovery knows an answer to the engine's death over the first token.
+        Raises EngineFailed when the engine does not start, refuses or dies."""
+        tokens = self.prepared.rules.answer_tokens[self.prepared.endpoint]
+        limit = tokens if max_tokens is None else max_tokens
+        trying = self
+        while True:
+            try:
+                trying._once(prompt, out, limit, as_json)
+                return
+            except _DiedFirstError as death:
+                prepared = trying.prepared._replace(order=death.order)
+                trying = trying._replace(prepared=prepared, read=asked_again(death.prompt))
+
+    def _once(self, prompt: str | None, out: TextIO, limit: int, as_json: bool) -> None:
+        order, rules = self.prepared.order, self.prepared.rules
         with (
             ticking(f"loading {order.model}", sys.stderr) as ticker,
             self.session.launched(self.prepared, self.interrupts, ticker) as engine,
         ):
             ticker.wipe()
-            talk = Talk(engine, endpoint, limit, rules.answer_idle, out, sys.stderr)
+            talk = Talk(engine, self.prepared.endpoint, limit, rules.answer_idle, out, sys.stderr)
             try:
                 if prompt is None:
-                    converse(talk, out)
+                    converse(talk, out, self.read)
                 else:
                     (answer_as_json if as_json else answer_once)(talk, prompt, out)
             except EngineFailed as error:
-                raise self.session.why(self.prepared, engine, error) from None
+                raise self._after(talk, error) from None
+
+    def _after(self, talk: Talk, error: EngineFailed) -> Exception:
+        """The next try when the engine died before it said anything and recovery has one; else the engine's own reason,
+        or what the connection said while it lives."""
+        death = self.session.death(self.prepared, talk.engine)
+        if death is None:
+            return error
+        if talk.answered or death.next_order is None:
+            return death.failure
+        self.prepared.guide.say(f"{death.failure}; {death.said}")
+        return _DiedFirstError(death.next_order, talk.prompt)
+
+
+class _DiedFirstError(Exception):
+    """The engine died before it said anything; ``order`` is what to try next, ``prompt`` what it was asked."""
+
+    def __init__(self, order: Order, prompt: str) -> None:
+        self.order, self.prompt = order, prompt

@@ -22,19 +22,24 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Answer(NamedTuple):
-    """What a program that exited with status 0 printed, decoded, terminal colours removed."""
+    """What a program printed, decoded, terminal colours removed."""
 
     out: str
     err: str
 
 
 def ask(
-    argv: Sequence[str], environ: Mapping[str, str], *, timeout: float = TIMEOUT, limit: int = MAX_OUTPUT
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    timeout: float = TIMEOUT,
+    limit: int = MAX_OUTPUT,
+    any_status: bool = False,
 ) -> Answer:
     """Run ``argv`` with empty input and collect what it says.
 
     Raises BadInput when it cannot be started; EngineFailed when it does not end within ``timeout`` seconds, says
-    more than ``limit`` bytes on a stream, or exits with another status than 0.
+    more than ``limit`` bytes on a stream, or exits with another status than 0 (unless ``any_status`` will do).
     """
     process = _start(argv, environ)
     streams = [_Stream(pipe, limit, process) for pipe in (process.stdout, process.stderr) if pipe]
@@ -49,7 +54,7 @@ def ask(
     if any(stream.overflowed for stream in streams):
         raise EngineFailed(f"{_asked(argv)} printed more than {limit:,} bytes: not the answer of a model engine")
     out, err = (stream.text() for stream in streams)
-    if status:
+    if status and not any_status:
         raise EngineFailed(f"{_asked(argv)} {_ended(status)}{_last_words(err or out)}")
     return Answer(out, err)
 

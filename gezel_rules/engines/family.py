@@ -132,6 +132,10 @@ class Fit(Protocol):
         """What the launch takes that was decided."""
         ...
 
+    def may_leave_out(self, trace: Trace) -> Sequence[str]:
+        """Parts of the decided launch that recovery may leave out, by policy's words (``Family.leaves_out``)."""
+        ...
+
     def might_hold(self, other: ModelFile) -> bool:
         """Whether this machine might hold another model: a quick look, before it is planned."""
         ...
@@ -167,11 +171,13 @@ class Contract(NamedTuple):
 
 
 class Family(Protocol):
-    """One family of engines. ``variable`` is the environment variable that names its program."""
+    """One family of engines. ``variable`` is the environment variable that names its program; ``leaves_out``: parts of
+    a launch that recovery may leave out, by policy's word → the fact that says the part failed with this build."""
 
     name: str
     label: str
     variable: str
+    leaves_out: Mapping[str, str]
     contract: Contract
 
     def vocabulary(self) -> Sequence[Word]:

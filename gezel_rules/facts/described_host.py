@@ -6,7 +6,7 @@ It gives the same facts as the probes of the host, the devices and the engine, e
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,11 @@ ENGINE = Shape(
         "version": required(VERSION, "Its release."),
         "build": optional(whole(least=0), "Build number; unknown when left out."),
         "flags": optional(List(OPTION), "Long options its --help knows; unknown when left out."),
+        "processor": optional(
+            Name("processors", "processor"),
+            "The best instructions its code packs weights for on the CPU, a row of the policy's processors; unknown "
+            "when left out.",
+        ),
     },
 )
 DEVICE = Shape(
@@ -89,21 +94,15 @@ HOST = Shape(
 )
 
 
-def load_host(
-    path: Path,
-    backends: Collection[str] | None = None,
-    cache: Path | None = None,
-    families: Collection[str] | None = None,
-) -> dict[str, Fact]:
+def load_host(path: Path, known: Mapping[str, Collection[str]] = {}, cache: Path | None = None) -> dict[str, Fact]:
     """``host.*``, ``engine.*`` and ``devices`` as described; what the description leaves out is unknown.
 
-    ``backends`` are those that policy knows, ``families`` the engine families there are (``None``: not checked).
-    Raises BadInput with every problem of the file.
+    ``known``: the words there are of each kind that is checked: ``backends`` and ``processors`` as policy has them,
+    ``engine_families``. Raises BadInput with every problem of the file.
     """
     problems: list[Problem] = []
     host = read(load_kept(path, shown(path), cache), HOST, problems)
-    named = {"backends": backends, "engine_families": families}
-    problems += unknown_names(host, {of: known for of, known in named.items() if known is not None})
+    problems += unknown_names(host, known)
     _check(host, path, problems)
     if problems:
         raise BadInput(in_file_order(problems))

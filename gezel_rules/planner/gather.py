@@ -18,6 +18,8 @@ Facts = dict[str, Fact]
 OF_THE_MACHINE = ("host", "gpu", "ram", "engine")
 """Areas of the vocabulary that a probe or a described host answers."""
 SETTING = "settings."
+CHECKED = ("backends", "processors")
+"""Tables whose rows are the words a described host may use."""
 
 
 class Machine(NamedTuple):
@@ -76,7 +78,8 @@ def _described(machine: Machine, family: Family, policies: PolicySet) -> Facts:
     from gezel_rules.facts.described_host import load_host
 
     assert machine.description is not None
-    found = load_host(machine.description, policies.tables["backends"], machine.cache)
+    known = {table: policies.tables[table] for table in CHECKED if table in policies.tables}
+    found = load_host(machine.description, known, machine.cache)
     theirs = found.pop("engine.family").value
     if theirs != family.name:
         return {name: fact for name, fact in found.items() if not name.startswith("engine.")}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Request(NamedTuple):
     """What somebody asks for. ``host``: a described machine instead of this one; ``program``: a family's program here
     (``None``: none was found; raises BadInput when one was named that is not there); ``held``: bytes that
-    other launches have reserved, by pool; ``broke``: whether a drafter failed with a build."""
+    other launches have reserved, by pool; ``broke``: whether a part of a launch failed with a build."""
 
     model: str
     policies: Path
@@ -35,7 +35,7 @@ class Request(NamedTuple):
     host: Path | None = None
     program: Callable[[Family], Program | None] = lambda family: None
     held: Mapping[str, int] = {}
-    broke: Callable[[str, str], bool] = lambda build, drafter: False
+    broke: Callable[[str, str], bool] = lambda build, part: False
 
 
 class Plan(NamedTuple):
@@ -83,6 +83,14 @@ def plan_with(plan: Plan, settings: Mapping[str, Any]) -> Plan:
 def plan_without_drafter(plan: Plan) -> Plan:
     """The same launch after its catalog drafter failed."""
     return _under(plan, {"launch.draft_failed": Fact(True, "this launch")})
+
+
+def plan_without(plan: Plan, part: str) -> Plan | None:
+    """The same launch after a part of it failed, by policy's word for the part: the family says which fact that is.
+    ``None`` when it changes nothing, or what is left is refused."""
+    failed = {**plan.subject.family.leaves_out, "catalog drafter": "launch.draft_failed"}
+    after = _under(plan, {failed[part]: Fact(True, "this launch")}) if part in failed else plan
+    return None if after.refused or after.argv == plan.argv else after
 
 
 def _under(plan: Plan, changed: Mapping[str, Fact]) -> Plan:
@@ -134,4 +142,6 @@ def gather_facts(request: Request, subject: Subject, policies: PolicySet, progra
     draft = subject.draft.name if subject.draft else ""
     failed = bool(draft) and bool(build) and request.broke(build, draft)
     facts |= family.model_facts(subject, settings, tables, request.cache)
+    for part, name in family.leaves_out.items():
+        facts[name] = Fact(bool(build) and request.broke(build, part), "remembered failures")
     return facts | settings | entry_facts(subject, backend) | launch_facts(subject, settings, tables, failed)

@@ -29,8 +29,9 @@ UNUSED = ("init-failed", "no-devices", "not-loaded")  # verdicts of the start-up
 
 class Order(NamedTuple):
     """What to launch. ``contract`` says how the engine is spoken to; ``model_bytes`` scales the time-out; ``pools`` are
-    the bytes to reserve per pool; ``build`` names the engine build; ``drafter`` a catalog drafter this launch loads
-    (empty: none, or the operator's own); ``record`` is what the journal keeps: facts, policy digest, plan."""
+    the bytes to reserve per pool; ``build`` names the engine build; ``parts`` are what this launch has and recovery may
+    leave out: policy's word for it (as ``catalog drafter``) → the name under which its failures are remembered;
+    ``record`` is what the journal keeps: facts, policy digest, plan."""
 
     engine: Program
     contract: Contract
@@ -40,7 +41,7 @@ class Order(NamedTuple):
     model_bytes: int = 0
     pools: Mapping[str, int] = {}
     build: str = ""
-    drafter: str = ""
+    parts: Mapping[str, str] = {}
     record: Mapping[str, Any] = {}
 
 
@@ -61,12 +62,12 @@ class Verdict(Protocol):
 
 class Guide(NamedTuple):
     """Who is asked on the way. ``judge(lines, exit_status)``: the verdict on a log. ``again(step)``: the order after
-    a recovery step, ``None`` when the planner has none. ``can``: what recovery could use besides a catalog drafter.
-    ``say``: a line for the person. ``tick``: seconds waited so far. ``gpu``: the build is for a GPU, so that one left
-    unused is worth a word."""
+    a recovery step, ``None`` when the planner has none or the step changes nothing. ``can``: what recovery could use
+    besides the order's parts. ``say``: a line for the person. ``tick``: seconds waited so far. ``gpu``: the build is
+    for a GPU, so that one left unused is worth a word."""
 
     judge: Callable[[Sequence[str], int | None], Verdict | None]
-    again: Callable[[str], Order | None] = lambda step: None
+    again: Callable[[Step], Order | None] = lambda step: None
     can: frozenset[str] = frozenset()
     say: Callable[[str], None] = lambda line: None
     tick: Callable[[float], None] | None = None
@@ -74,16 +75,19 @@ class Guide(NamedTuple):
 
 
 class Launched:
-    """An engine that is ready: the process, its order, the verdict on its start, and what must be undone at its end."""
+    """An engine that is ready: the process, its order, the rules it is supervised by, the verdict on its start, and
+    what must be undone at its end. ``begun``: when it was started, on the monotonic clock."""
 
-    __slots__ = ("entry_file", "lease", "order", "record_file", "running", "verdict")
+    __slots__ = ("begun", "entry_file", "lease", "order", "record_file", "rules", "running", "verdict")
 
     def __init__(
-        self, running: supervise.Running, order: Order, record_file: Path, entry_file: Path, lease: Path
-    ) -> None:
-        self.running, self.order, self.record_file = running, order, record_file
+        self, running: supervise.Running, order: Order, rules: Supervision, record_file: Path, entry_file: Path,
+        lease: Path,
+    ) -> None:  # fmt: skip
+        self.running, self.order, self.rules, self.record_file = running, order, rules, record_file
         self.entry_file, self.lease = entry_file, lease
         self.verdict: Verdict | None = None
+        self.begun = time.monotonic()
 
 
 @contextmanager
@@ -123,7 +127,7 @@ def _begin(order: Order, rules: Supervision, state_dir: Path, environ: Mapping[s
     try:
         record_file = journal.append(state_dir, {**order.record, "launch": begun}, running.log.secrets)
         lease = leases.take(state_dir, order.pools, running.pid)
-        return Launched(running, order, record_file, registry.enter(state_dir, entry_of(running, order)), lease)
+        return Launched(running, order, rules, record_file, registry.enter(state_dir, entry_of(running, order)), lease)
     except BaseException:
         supervise.stop(running, 0)
         raise
@@ -164,7 +168,7 @@ def _await(engine: Launched, guide: Guide, rules: Supervision, state_dir: Path) 
     journal.amend(engine.record_file, running.log.secrets, outcome=outcome)
     how = exit_words(result.exit_status) if result.exit_status is not None else f"was not ready after {timeout:.0f} s"
     message = failure_message(how, verdict, incident(running, order, result.exit_status, verdict, state_dir))
-    return Failed(result.exit_status, verdict.failure if verdict else None, message)
+    return Failed(result.exit_status, _class(engine, result.exit_status, verdict, guide), message)
 
 
 def told(verdict: Verdict | None) -> dict[str, Any]:
@@ -211,16 +215,43 @@ def incident(
     return path
 
 
-def died(engine: Launched, guide: Guide, state_dir: Path) -> EngineFailed:
-    """What to say of an engine that was ready and ended on its own; its drafter is blamed before its build is."""
+class Death(NamedTuple):
+    """How an engine that was ready ended on its own: what to tell the person, and, where recovery has an answer, the
+    order to start next and what is said of it."""
+
+    failure: EngineFailed
+    next_order: Order | None = None
+    said: str = ""
+
+
+def death_of(engine: Launched, guide: Guide, state_dir: Path) -> Death:
+    """An engine that was ready and has ended. Before it ran long enough to be called steady, a part that its failure
+    speaks against is blamed; else its drafter, before its build is."""
     running, order = engine.running, engine.order
     running.log.join(2.0)
     exit_status = running.process.wait()
     verdict = guide.judge(running.log.lines(), exit_status)
-    if order.drafter:
-        recover.remember_broken(state_dir, order.build, order.drafter, verdict.failure if verdict else None)
+    failure = _class(engine, exit_status, verdict, guide)
+    early = time.monotonic() - engine.begun < engine.rules.steady
+    step = recover.suspect(engine.rules.steps, failure, order.parts) if early else None
+    recover.blame(state_dir, order.build, order.parts, failure, step, engine.rules.steps)
     kept = incident(running, order, exit_status, verdict, state_dir)
-    return EngineFailed(failure_message(exit_words(exit_status), verdict, kept))
+    told_failure = EngineFailed(failure_message(exit_words(exit_status), verdict, kept))
+    following = guide.again(step) if step else None
+    return Death(told_failure, following, _again(step)) if step and following else Death(told_failure)
+
+
+def _again(step: Step) -> str:
+    return f"trying again: {step.step}, because {step.because}"
+
+
+def _class(engine: Launched, exit_status: int | None, verdict: Verdict | None, guide: Guide) -> str | None:
+    """The failure class that recovery goes by: that of the exit status alone where it speaks against a part of this
+    launch, whatever the log complained of before; else the verdict's."""
+    own = guide.judge((), exit_status) if engine.order.parts and exit_status is not None else None
+    if own is not None and recover.suspect(engine.rules.steps, own.failure, engine.order.parts):
+        return own.failure
+    return verdict.failure if verdict else None
 
 
 def _finish(engine: Launched, rules: Supervision, interrupts: Interrupts, failed: bool) -> None:
@@ -239,17 +270,13 @@ def _recovered(
     order: Order, failed: Failed, tried: list[str], guide: Guide, rules: Supervision, state_dir: Path
 ) -> Order:
     """The next order to try. Raises EngineFailed when none is left."""
-    if order.drafter:
-        recover.remember_broken(state_dir, order.build, order.drafter, failed.failure)
-    step = _step(order, failed, tried, guide, rules)
-    following = guide.again(step.step) if step else None
-    if step is None or following is None:
-        raise EngineFailed(failed.message)
-    tried.append(step.step)
-    guide.say(f"{failed.message}; trying again: {step.step}, because {step.because}")
-    return following
-
-
-def _step(order: Order, failed: Failed, tried: Sequence[str], guide: Guide, rules: Supervision) -> Step | None:
-    has = guide.can | ({"catalog drafter"} if order.drafter else set())
-    return recover.next_step(rules.steps, failed.failure, tried, has)
+    has = guide.can | order.parts.keys()
+    while step := recover.next_step(rules.steps, failed.failure, tried, has):
+        tried.append(step.step)
+        if (next_order := guide.again(step)) is not None:
+            recover.blame(state_dir, order.build, order.parts, failed.failure, step, rules.steps)
+            guide.say(f"{failed.message}; {_again(step)}")
+            return next_order
+        tried += [step.step] * step.times  # it changes nothing, however often
+    recover.blame(state_dir, order.build, order.parts, failed.failure, None, rules.steps)
+    raise EngineFailed(failed.message)

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN
-from gezel_rules.planner.plan import Plan, build_of, plan_degraded, plan_without_drafter
+from gezel_rules.planner.plan import Plan, build_of, plan_degraded, plan_without
 from gezel_rules.planner.report import plan_record
 from gezel_rules.runtime.launch import Guide, Order
+from gezel_rules.runtime.recover import DRAFTER
+from gezel_rules.runtime.rules import Step
 
-STEPS: Mapping[str, Callable[[Plan], Plan | None]] = {"drop-drafter": plan_without_drafter, "degrade": plan_degraded}
-"""What a recovery step of policy does to the plan."""
+DEGRADATION = "degradation"
+"""Policy's word for less of each device, in ``recovery_steps``."""
 
 
 def order_of(plan: Plan) -> Order:
     """What is launched. The plan has a program: it was made for this machine."""
     assert plan.program is not None
-    draft = plan.subject.draft
     return Order(
         engine=plan.program, contract=plan.subject.family.contract, argv=tuple(plan.argv), env={},
         model=plan.subject.id, model_bytes=_size(plan.subject.model_path),
         pools={pool.name: pool.used for pool in plan.memory.pools}, build=build_of(plan.trace.facts),
-        drafter=draft.name if draft and plan.trace.get("drafter.loads") else "", record=plan_record(plan),
+        parts=_parts(plan), record=plan_record(plan),
     )  # fmt: skip
+
+
+def _parts(plan: Plan) -> dict[str, str]:
+    """What recovery may leave out: the catalog's drafter, and what the engine family names."""
+    draft = plan.subject.draft
+    drafter = {DRAFTER: draft.name} if draft and plan.trace.get("drafter.loads") else {}
+    return drafter | {part: part for part in plan.fit.may_leave_out(plan.trace)}
 
 
 def _size(path: str) -> int:
@@ -39,15 +47,15 @@ def guide_of(plan: Plan, policies: Path, say: Callable[[str], None]) -> Guide:
     """Judges logs by the log policies, and gives the next order after a failure."""
     current = [plan]
 
-    def again(step: str) -> Order | None:
-        following = STEPS[step](current[0])
+    def again(step: Step) -> Order | None:
+        following = plan_degraded(current[0]) if step.needs == DEGRADATION else plan_without(current[0], step.needs)
         if following is None:
             return None
         current[0] = following
         return order_of(following)
 
     on_gpu = bool(plan.trace.get("backend.gpu"))
-    can = frozenset({"degradation"} if on_gpu else ())
+    can = frozenset({DEGRADATION} if on_gpu else ())
     return Guide(_judge(plan, policies), again, can, say, gpu=on_gpu)
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from gezel_rules import DEFAULT_FAMILY, places
-from gezel_rules.errors import BadInput, EngineFailed, Refused
+from gezel_rules.errors import BadInput, Refused
 
 if TYPE_CHECKING:
     from gezel_rules.engines.family import Family, Program
     from gezel_rules.planner.plan import Plan, Request
     from gezel_rules.policy.model import PolicySet
     from gezel_rules.runtime.interrupts import Interrupts
-    from gezel_rules.runtime.launch import Guide, Launched, Order
+    from gezel_rules.runtime.launch import Death, Guide, Launched, Order
     from gezel_rules.runtime.rules import Supervision
 
 
@@ -122,12 +122,12 @@ class Session(NamedTuple):
 
         return held(self.state)
 
-    def _broke(self, build: str, drafter: str) -> bool:
+    def _broke(self, build: str, part: str) -> bool:
         if not self.state.is_dir():
             return False
         from gezel_rules.runtime.recover import is_broken
 
-        return is_broken(self.state, build, drafter)
+        return is_broken(self.state, build, part)
 
     # ---- pull
 
@@ -205,17 +205,17 @@ class Session(NamedTuple):
         with launched(prepared.order, guide, prepared.rules, self.state, self.environ, interrupts) as engine:
             yield engine
 
-    def why(self, prepared: Prepared, engine: Launched, error: EngineFailed) -> EngineFailed:
-        """The engine's own reason when it died over an answer; else what the connection said."""
+    def death(self, prepared: Prepared, engine: Launched) -> Death | None:
+        """How an engine ended that ended on its own, or does within a second; ``None`` while it lives."""
         import subprocess
 
-        from gezel_rules.runtime.launch import died
+        from gezel_rules.runtime.launch import death_of
 
         try:
             engine.running.process.wait(1.0)
         except subprocess.TimeoutExpired:
-            return error
-        return died(engine, prepared.guide, self.state)
+            return None
+        return death_of(engine, prepared.guide, self.state)
 
     # ---- serve
 
@@ -231,12 +231,14 @@ class Session(NamedTuple):
         deaths, rules = 0, prepared.rules
         while True:
             begun = time.monotonic()
-            failure = self._until_it_dies(prepared, interrupts, announce, tick)
+            death = self._until_it_dies(prepared, interrupts, announce, tick)
             deaths = 1 if time.monotonic() - begun >= rules.steady else deaths + 1
             if deaths > len(rules.restart_pauses):
-                raise failure
+                raise death.failure
             pause = rules.restart_pauses[deaths - 1]
-            prepared.guide.say(f"{failure}; starting again in {pause:g} s")
+            said = f"{death.failure}; {death.said}" if death.said else f"{death.failure}"
+            prepared.guide.say(f"{said}; starting again in {pause:g} s")
+            prepared = prepared._replace(order=death.next_order or prepared.order)
             time.sleep(pause)
 
     def _until_it_dies(
@@ -245,15 +247,15 @@ class Session(NamedTuple):
         interrupts: Interrupts,
         announce: Callable[[Launched, Path], None],
         tick: Callable[[float], None] | None,
-    ) -> EngineFailed:
+    ) -> Death:
         from gezel_rules.runtime.key_file import key_file
-        from gezel_rules.runtime.launch import died
+        from gezel_rules.runtime.launch import death_of
 
         with self.launched(prepared, interrupts, tick) as engine, key_file(self.state, engine) as path:
             announce(engine, path)
             while engine.running.process.poll() is None:  # short waits: a signal is handled between them everywhere
                 time.sleep(0.2)
-            return died(engine, prepared.guide, self.state)
+            return death_of(engine, prepared.guide, self.state)
 
 
 def session_for(policies: Path | None, catalog: Path | None, store: Path | None) -> Session:

@@ -15,7 +15,7 @@ _REDUCED = re.compile(r"context size reduced from \d+ to (\d+)")
 _TRIED = re.compile(r"id=(\d+), n_layer= *(\d+), n_part= *(\d+), overflow_type=(\d)")
 _TAKEN = re.compile(r"set ngl_per_device\[")
 _ENDED = re.compile(r"common_fit_params: (successfully fit|failed to fit[^:]*: (.*)|encountered .*)")
-_REPACKED = re.compile(r"CPU_REPACK .*\| +(\d+) = ")
+_PACKED = re.compile(r"- (?:CPU_REPACK|AMX) .*\| +(\d+) = ")
 
 
 def asked(server: Path, rpc: Sequence[str], model: Path, trained: int, margins_mib: Sequence[int]) -> Fit:
@@ -25,14 +25,15 @@ def asked(server: Path, rpc: Sequence[str], model: Path, trained: int, margins_m
 
 
 def repacked(server: Path, model: Path) -> int:
-    """Bytes (to a MiB) of the weights that this engine repacks for its CPU: --fit does not count them."""
+    """Bytes (to a MiB) of the weights that this engine packs for its CPU: --fit does not count them."""
+    sizes = []
     with _log(server, (), model, (1024,)) as lines:
         for line in lines:
-            if found := _REPACKED.search(line):
-                return int(found[1]) * MIB
+            if found := _PACKED.search(line):
+                sizes.append(int(found[1]) * MIB)
             if _ENDED.search(line):
                 break
-    return 0
+    return sum(sizes)
 
 
 @contextmanager

@@ -50,19 +50,21 @@ class Fit(NamedTuple):
 class Machine(NamedTuple):
     """``free``: bytes of each device; ``ram``: bytes in total, which is what counts without devices; ``copies``: the
     devices copy host weights for large batches (RPC does not); ``target``: bytes to use of each device; ``uncounted``:
-    bytes of weights that the engine's CPU repacks, which --fit overlooks."""
+    bytes of weights that the engine packs for its CPU, which --fit overlooks; ``processor``: what it packs them for."""
 
     free: tuple[int, ...]
     ram: int
     copies: bool
     target: tuple[int, ...]
     uncounted: int = 0
+    processor: str | None = None
 
 
 def launch_of(fit: Fit, geo: Geometry, machine: Machine) -> Launch:
     """The launch that ``--fit`` goes on with."""
     count = len(machine.free)
     bare = Launch(ctx=fit.ctx, devices=count, device_free=machine.free, op_offload=machine.copies)
+    bare = bare._replace(processor=machine.processor)
     if not fit.parts:
         return bare
     layers, overrides = sum(p.layers for p in fit.parts), []

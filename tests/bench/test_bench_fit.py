@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 from engine_asked import asked, repacked
 from engine_fit import MARGIN, MIB, MOE, Fit, Machine, computed, estimated
+from engine_processor import processor
 from fit_table import GOOD, PART, WORSE, Row, Table, benching
 
 from gezel_rules.engines.llama_cpp.capacity import loading_of
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.host_buffers import HOST
 from gezel_rules.engines.pools import gpus
 from gezel_rules.planner.plan import Plan, plan_with
 from gezel_rules.planner.report import explainer, refusal
@@ -214,11 +216,14 @@ def engine_says(model: str, margins: tuple[int, ...], directory: Path) -> Fit | 
         path.unlink()
 
 
-def overlooked(model: str, directory: Path) -> int:
-    """Bytes that a real engine's fit forgets when there is no GPU."""
-    name = header_file(model)
+def overlooked(made: Plan, directory: Path) -> int:
+    """Bytes that a real engine's fit forgets when there is no GPU: asked where the engine at hand packs weights as the
+    plan takes it to, else as the plan counts them."""
+    name = header_file(made.subject.id)
     if name is None:
         return 0
+    if made.trace.value("processor.used") != processor(binaries()[:1]):
+        return sum(size for buffer, size in made.estimate.buffers.items() if buffer != HOST)
     path = sparse(name, directory)
     try:
         return repacked(binaries()[0], path)
@@ -261,7 +266,7 @@ def test_the_computed_fit_is_the_engines_on_smaller_cards(tmp_path):
 def test_the_computed_fit_of_the_ram_is_the_engines(model, table, tmp_path):
     name, target = header_file(model), 6 << 30
     path, geo = sparse(name, tmp_path), shape(name)
-    machine = Machine((), target + MARGIN, False, (), repacked(binaries()[0], path))
+    machine = Machine((), target + MARGIN, False, (), repacked(binaries()[0], path), processor(binaries()[:1]))
     answer = asked(binaries()[0], (), path, geo.trained, ((_offered() - target) // MIB,))
     # what the engine repacks is printed in whole MiB: a few tokens of window
     assert abs(computed(geo, machine).ctx - answer.ctx) <= 512, (computed(geo, machine), answer)
@@ -272,7 +277,7 @@ def test_the_computed_fit_of_the_ram_is_the_engines(model, table, tmp_path):
 def test_the_engine_is_asked_about_cards_that_can_be_posed(host, table, tmp_path, pytestconfig):
     machine = machine_of(plan(MODELS[0], host))
     if not machine.free:  # its rows are computed, with what this engine overlooks
-        table.overlooked |= {model: overlooked(model, tmp_path) for model in MODELS}
+        table.overlooked |= {model: overlooked(plan(model, host), tmp_path) for model in MODELS}
     if posing(machine, _offered()) is None:
         return  # no cards, or larger than this machine's memory: its rows are computed
     begun = len(table.agreed)

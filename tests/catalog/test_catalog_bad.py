@@ -52,7 +52,7 @@ def said(path: Path) -> list[Problem]:
     """Every problem the loader and the checks have with a file."""
     try:
         if path.parent.name == "hosts":
-            load_host(path, backends={"cuda", "cpu"})
+            load_host(path, {"backends": {"cuda", "cpu"}})
             return []
         entry = load_entry(path)
     except BadInput as error:

@@ -30,5 +30,5 @@ def test_policies_know_every_name_in_an_entry(model: str) -> None:
 
 @pytest.mark.parametrize("host", sorted((catalog_dir() / "hosts").glob("*.yaml")), ids=lambda path: path.stem)
 def test_policies_know_the_backend_of_a_host(host: Path) -> None:
-    facts = load_host(host, TABLES["backends"])
+    facts = load_host(host, {"backends": TABLES["backends"]})
     assert facts["engine.backend"].value in TABLES["backends"]

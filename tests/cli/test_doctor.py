@@ -90,6 +90,18 @@ def test_the_last_failure_and_broken_drafters(look, tmp_path: Path, capsys: pyte
     ]
 
 
+def test_a_build_that_died_over_packed_weights_is_told(look, capsys: pytest.CaptureFixture[str]) -> None:
+    assert look(CARD) == (0, [])
+    engine = Path(os.environ["GEZEL_STATE"]).with_name("fake-llama-server")
+    assert main(["devices", "--engine", str(engine), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)["facts"]
+    build = f"{facts['engine.version']['value']} {facts['engine.identity']['value']}"
+    remember_broken(Path(os.environ["GEZEL_STATE"]), build, "packed weights", "illegal-instruction")
+    status, found = look(CARD)
+    assert (status, len(found)) == (0, 1)
+    assert str(found[0]["what"]).startswith("packed weights broke this engine build (illegal-instruction)")
+
+
 def test_leftovers_are_found_and_repaired(look) -> None:
     store = Path(os.environ["GEZEL_STORE"])
     (store / "half-a-model").mkdir(parents=True)

@@ -50,6 +50,14 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+def test_the_processor_may_be_said(path: Path) -> None:
+    path.write_text(TEXT.replace("build: 7", "processor: amx"))
+    assert load_host(path, {"processors": ["plain", "amx"]})["engine.processor"] == Fact("amx", f"{path}:6", "probe")
+    with pytest.raises(BadInput, match="unknown processor 'amx'; it is one of: plain"):
+        load_host(path, {"processors": ["plain"]})
+    assert "engine.processor" not in load_host(HOSTS[0])
+
+
 def test_every_fact_has_its_value_and_its_line(path: Path) -> None:
     devices = [
         {
@@ -94,16 +102,16 @@ def test_unified_is_what_the_file_says_before_what_its_devices_are(path: Path) -
 
 
 def test_backends_are_policys_to_know(path: Path) -> None:
-    assert load_host(path, backends=["vulkan"])["engine.backend"].value == "vulkan"
+    assert load_host(path, {"backends": ["vulkan"]})["engine.backend"].value == "vulkan"
     with pytest.raises(BadInput, match=r"box\.yaml:6:39: unknown backend 'vulkan'; it is one of: cpu"):
-        load_host(path, backends=["cpu"])
+        load_host(path, {"backends": ["cpu"]})
 
 
 def test_engine_families_are_for_the_caller_to_know(path: Path) -> None:
     path.write_text(TEXT.replace("engine: {kind", "engine: {family: mlx, kind"))
-    assert load_host(path, families=["llama-cpp", "mlx"])["engine.family"].value == "mlx"
+    assert load_host(path, {"engine_families": ["llama-cpp", "mlx"]})["engine.family"].value == "mlx"
     with pytest.raises(BadInput, match=r"box\.yaml:6:18: unknown engine family 'mlx'; it is one of: llama-cpp"):
-        load_host(path, families=["llama-cpp"])
+        load_host(path, {"engine_families": ["llama-cpp"]})
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from engine_processor import unpacked
 from shipped import PAIRS, plan
 from worlds import DIGEST, HELP, Installed, Shelved
 
@@ -112,7 +113,8 @@ def plan_here(server: str, model: Path, *assignments: str) -> Plan:
     held = Installed("gemma-3-270m", {"model": Shelved(model.name, str(model), model.stat().st_size, DIGEST)})
     places = Places(catalog_dir(), model.parent, {"gemma-3-270m": held}.get)
     return make_plan(Request("gemma-3-270m", policies_dir(), places, None, CLEAN, (), assignments,
-                             program=lambda family: family.find(server, CLEAN, None)))  # fmt: skip
+                             program=lambda family: family.find(server, CLEAN, None),
+                             broke=lambda build, what: bool(unpacked([server]))))  # fmt: skip
 
 
 def started(server: str, argv: list[str], log: Path) -> str:

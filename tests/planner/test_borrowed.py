@@ -10,9 +10,10 @@ import pytest
 from rpc_servers import binaries, free_port, lending
 
 from gezel_rules.cli import main
+from gezel_rules.engines.llama_cpp.memory.host_buffers import BUFFERS
 
 MIB = 1 << 20
-ROW = re.compile(r"- (RPC\d+|Host|CPU_REPACK).*\|.*?(\d+) = +(\d+) \+ +(\d+) \+ +(\d+)")
+ROW = re.compile(r"- (RPC\d+|Host|CPU_REPACK|AMX).*\|.*?(\d+) = +(\d+) \+ +(\d+) \+ +(\d+)")
 
 
 def test_a_silent_lender_is_refused_before_anything_starts(
@@ -50,7 +51,7 @@ def test_the_engine_puts_things_where_the_plan_said(
         assert main(["plan", *common, "--json"]) == 0
     planned = {pool["name"]: pool for pool in json.loads(capsys.readouterr().out)["memory"]["pools"]}
     table = _printed(tmp_path / "state")
-    host = [sum(parts) for parts in zip(*(table[n] for n in ("Host", "CPU_REPACK") if n in table), strict=True)]
+    host = [sum(parts) for parts in zip(*(table[n] for n in BUFFERS if n in table), strict=True)]
     for name, (model, context, compute) in {"GPU0": table["RPC0"], "GPU1": table["RPC1"], "host": host}.items():
         if name == "host":  # of a mapped file the engine shows the range, borrowed layers within it included
             assert planned[name]["model_bytes"] / MIB <= model + 3
@@ -62,6 +63,6 @@ def test_the_engine_puts_things_where_the_plan_said(
 
 def _printed(state: Path) -> dict[str, list[int]]:
     """The engine's own table at its end: name → MiB of model, context and compute buffers."""
-    (log,) = (state / "logs").rglob("*.log")
+    log = max((state / "logs").rglob("*.log"), key=lambda path: path.stat().st_mtime_ns)  # of the last start
     rows = [found for line in log.read_text(errors="replace").splitlines() if (found := ROW.search(line))]
     return {row[1]: [int(row[i]) for i in (3, 4, 5)] for row in rows}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from gguf_files import write_gguf
 
 from gezel_rules.engines.family import Program
+from gezel_rules.engines.llama_cpp.contract import PACKED_WEIGHTS
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.plan import Plan, Request, make_plan
 from gezel_rules.planner.report import explainer, plan_json
@@ -149,9 +150,11 @@ class World:
         ram: tuple[str, str] = ("64 GiB", "60 GiB"),
         flags: Sequence[str] | None = None,
         version: str = "0.6.0",
+        processor: str | None = None,
     ) -> str:
         """A described host."""
         engine = {"kind": "llama-server", "backend": backend, "version": version}
+        engine |= {"processor": processor} if processor else {}
         engine |= {"flags": list(flags)} if flags is not None else {}
         self._write(f"catalog/hosts/{name}.yaml", {
             "host": name, "summary": "Made up.", "os": "linux", "cpus": cpus, "ram": {"total": ram[0], "free": ram[1]},
@@ -196,6 +199,7 @@ class World:
         site: Mapping[str, Any] | None = None,
         held: Mapping[str, int] | None = None,
         broke: Sequence[tuple[str, str]] = (),
+        unpacked: Sequence[str] = (),
         engine: str | None = None,
     ) -> Launch:
         """Decide: ``assignments`` are ``--set``, ``site`` the site file, ``held`` what other launches reserved."""
@@ -207,7 +211,7 @@ class World:
         return Launch(make_plan(Request(
             model=model, policies=policies_dir(), cache=None, environ=environ or {}, sites=sites, held=held or {},
             places=Places(self.root / "catalog", self.store, self.shelf.get), assignments=assignments, host=where,
-            broke=lambda build, drafter: (build, drafter) in broke,
+            broke=lambda build, what: (build, what) in {*broke, *((name, PACKED_WEIGHTS) for name in unpacked)},
             program=lambda family: Program("llama-server", (engine,), Path(engine)) if engine else None,
         )))  # fmt: skip
 

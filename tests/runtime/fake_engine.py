@@ -3,7 +3,9 @@
 Faults: ``slow=S`` loads for S seconds, ``crash=N`` exits with N while loading, ``oom`` prints a CUDA out-of-memory and
 exits 1, ``deaf`` ignores SIGTERM, ``child`` starts a deaf child, ``dies=N`` answers N pieces and aborts, ``silent``
 never listens, ``endless`` answers without end, ``stranger`` takes any key, ``refuses`` answers requests with an error,
-``blabs`` prints its key, ``lies=PORT`` claims to listen there before it does elsewhere.
+``blabs`` prints its key, ``lies=PORT`` claims to listen there before it does elsewhere, ``packs=N`` dies of signal N
+while loading and ``packs-late=N`` with the first token, both unless ``--no-repack`` is among the flags, ``complains``
+says that some file is not there, and goes on.
 """
 
 from __future__ import annotations
@@ -21,6 +23,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 FAULTS = dict(word.partition("=")[::2] for word in sys.argv[1:] if not word.startswith("-"))
 KEY = os.environ.get("LLAMA_API_KEY", "")
 READY = threading.Event()
+
+
+def die_of(fault: str) -> None:
+    """Die of a fault's signal, as an engine whose packed weights need what the machine withholds."""
+    if fault in FAULTS and "--no-repack" not in sys.argv:
+        os.kill(os.getpid(), int(FAULTS[fault]))
+        time.sleep(60)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -60,6 +69,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.end_headers()
+        die_of("packs-late")
         words = body["prompt"] if "prompt" in body else " ".join(m["content"] for m in body["messages"])
         said = itertools.cycle(words.split()) if "endless" in FAULTS else words.split()
         for number, word in enumerate(said):
@@ -90,6 +100,9 @@ def main() -> None:
         )
         say("llama_model_load: error loading model: unable to allocate CUDA0 buffer")
         sys.exit(1)
+    if "complains" in FAULTS:
+        say("0.00.1 E gguf_init_from_file: failed to open GGUF file '/no/drafter.gguf' (No such file or directory)")
+    die_of("packs")
     if "silent" in FAULTS:
         time.sleep(600)
     port = int(sys.argv[sys.argv.index("--port") + 1]) if "--port" in sys.argv else 0

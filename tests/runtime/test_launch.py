@@ -16,7 +16,7 @@ from gezel_rules.errors import EngineFailed
 from gezel_rules.logs.watch import Verdict, classify, load_log_policy
 from gezel_rules.runtime import journal, leases, recover, registry
 from gezel_rules.runtime.interrupts import Interrupts
-from gezel_rules.runtime.launch import Guide, Order, died, exit_words, launched
+from gezel_rules.runtime.launch import Guide, Order, death_of, exit_words, launched
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 PORT = ("--port", "0")
@@ -115,15 +115,15 @@ def test_recovery_drops_the_drafter_first_then_degrades_then_runs(fake, go, stat
     steps = []
 
     def again(step):
-        steps.append(step)
+        steps.append(step.step)
         plain = Order(fake("oom"), CONTRACT, PORT, {}, "m", build="b1")
         return plain if len(steps) < 3 else plain._replace(engine=fake())
 
-    order = Order(fake("oom"), CONTRACT, PORT, {}, "m", build="b1", drafter="some-drafter")
+    order = Order(fake("oom"), CONTRACT, PORT, {}, "m", build="b1", parts={recover.DRAFTER: "some-drafter"})
     with go(order, again, {"degradation"}):
         assert steps == ["drop-drafter", "degrade", "degrade"]
         assert len(registry.running(state)) == 1
-    assert recover.broken_drafters(state, "b1") == {"some-drafter": "cuda-oom"}
+    assert recover.broken_parts(state, "b1") == {"some-drafter": "cuda-oom"}
     assert not recover.is_broken(state, "b2", "some-drafter")
     assert len(go.said) == 3 and "trying again: drop-drafter, because drafters change format" in go.said[0]
     assert len(list(journal.records(state))) == 4 and len(files(state, "incidents")) == 3
@@ -133,7 +133,7 @@ def test_recovery_is_bounded(fake, go, rules):
     steps = []
 
     def again(step):
-        steps.append(step)
+        steps.append(step.step)
         return Order(fake("oom"), CONTRACT, PORT, {}, "m")
 
     with pytest.raises(EngineFailed), go(Order(fake("oom"), CONTRACT, PORT, {}, "m"), again, {"degradation"}):
@@ -154,14 +154,14 @@ def test_other_failures_are_not_degraded(fake, go):
 
 
 def test_an_engine_that_dies_over_an_answer(fake, go, state):
-    order = Order(fake("dies=2"), CONTRACT, PORT, {}, "m", build="b1", drafter="d")
+    order = Order(fake("dies=2"), CONTRACT, PORT, {}, "m", build="b1", parts={recover.DRAFTER: "d"})
     with go(order) as engine:
         said = []
         with pytest.raises(EngineFailed, match="broke off"):
             for piece in chat(call(engine, -1)):
                 said.append(piece.text)
         assert said == ["one ", "two "]
-        failure = died(engine, go.guide, state)
+        failure = death_of(engine, go.guide, state).failure
     assert "the engine was ended by SIGABRT" in str(failure)
     assert recover.is_broken(state, "b1", "d") and len(files(state, "incidents")) == 1
 

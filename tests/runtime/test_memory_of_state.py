@@ -171,7 +171,7 @@ def test_broken_drafters_are_remembered_per_build_until_forgiven(state):
     recover.remember_broken(state, "b1", "d1", "gguf-corrupt")
     recover.remember_broken(state, "b1", "d2", None)
     recover.remember_broken(state, "b2", "d1", None)
-    assert recover.broken_drafters(state, "b1") == {"d1": "gguf-corrupt", "d2": "died"}
+    assert recover.broken_parts(state, "b1") == {"d1": "gguf-corrupt", "d2": "died"}
     recover.forgive(state, "b1", "d1")
     recover.forgive(state, "b9", "d1")
     assert not recover.is_broken(state, "b1", "d1") and recover.is_broken(state, "b2", "d1")
@@ -179,7 +179,7 @@ def test_broken_drafters_are_remembered_per_build_until_forgiven(state):
 
 def test_a_broken_memory_of_broken_drafters_is_no_memory(state):
     write_json(state / recover.BROKEN, {"b1": ["d1"]})
-    assert recover.broken_drafters(state, "b1") == {}
+    assert recover.broken_parts(state, "b1") == {}
     recover.remember_broken(state, "b1", "d2", None)
     assert recover.is_broken(state, "b1", "d2")
 

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from engine_processor import unpacked
+
+from gezel_rules.engines.llama_cpp.find import find_engine
 
 DRIVE = Path(__file__).parent / "drive.py"
 SMALL = ("-c", "512", "-np", "1", "--port", "0", "--temp", "0")
@@ -23,10 +26,10 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("nothing_left")]
 @pytest.fixture
 def drive(environ, state, real_engine, real_model):
     """Starts ``run`` or ``serve`` on the real model; killed at the end."""
-    begun = []
+    begun, packing = [], unpacked(find_engine(real_engine, environ).command)
 
     def start(name: str, *args: str, model: Path = real_model):
-        command = [sys.executable, str(DRIVE), name, real_engine, str(model), *args]
+        command = [sys.executable, str(DRIVE), name, real_engine, str(model), *args, *packing]
         child = subprocess.Popen(
             command, env={**environ, "GEZEL_STATE": str(state)}, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -164,11 +167,13 @@ def command(environ, tmp_path, real_engine):
 
 
 def test_from_a_file_to_an_answer(command, real_model, state, nothing_left):
-    """The plan is the planner's own; its record is kept and tells no secret."""
+    """The plan is the planner's own; its record is kept and tells no secret. Where the machine withholds what the
+    build uses, it takes one more start."""
     status, out, err = finish(command("run", str(real_model), FRANCE, "--max-tokens", "8"))
-    assert (status, err) == (0, "") and out.strip()
+    assert status == 0 and out.strip()
+    assert err == "" or (err.count("\n") == 1 and "trying again: no-repack" in err)
     nothing_left()
-    (record,) = [json.loads(path.read_text()) for path in (state / "journal").glob("*.json")]
+    *_, record = [json.loads(path.read_text()) for path in sorted((state / "journal").glob("*.json"))]
     assert record["outcome"]["ready"] and record["launch"]["argv"][:2] == ["-lv", "4"]
     assert record["facts"] and record["decisions"] and record["policy"]
 

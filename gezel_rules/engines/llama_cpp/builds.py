@@ -1,6 +1,7 @@
 """An engine build: its version, the options it takes, the devices it sees. Asked once, then kept by binary identity.
 
-Version and options belong to the files of the build and are kept until one of them changes. Devices carry the memory
+Version and options belong to the files of the build and are kept until one of them changes; what its code uses of the
+processor, until the processor changes too. Devices carry the memory
 that is free now, so they are asked again each time; only the answer "none" is kept, for the same environment and
 for a few minutes, since nothing in it can go stale but itself.
 """
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.kept_answers import Kept, kept_answers
 from gezel_rules.engines.llama_cpp.devices import DeviceRules, device_facts, parse_devices
+from gezel_rules.engines.llama_cpp.features import Processors, known_features, processor_of
 from gezel_rules.engines.llama_cpp.identity import files_behind
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
@@ -83,11 +85,13 @@ def build_facts(
     rules: DeviceRules | None,
     cpu_backend: str = "",
     fresh: bool = False,
+    processors: Processors | None = None,
     run: Runner | None = None,
 ) -> dict[str, Fact]:
     """``engine.kind``, ``engine.identity``, ``engine.version``, ``engine.build``, ``engine.flags``, ``engine.words``
-    (option → the words it may be given, where they are listed); and with device ``rules`` also
-    ``devices``, ``host.unified`` and ``engine.backend`` (``cpu_backend`` when there are no devices).
+    (option → the words it may be given, where they are listed); with device ``rules`` also
+    ``devices``, ``host.unified`` and ``engine.backend`` (``cpu_backend`` when there are no devices); and with
+    ``processors`` (policy's table of them) ``engine.processor``.
 
     Answers are kept under ``cache_dir`` (``None``: not at all); ``fresh`` asks for devices in any case. Raises
     BadInput when there is no such program or it is no llama.cpp engine, EngineFailed when it does not answer.
@@ -97,9 +101,20 @@ def build_facts(
     build = read_build(engine, kept)
     facts = {"engine.kind": Fact(kind, "the engine chosen", "probe"), **_build_facts(build, kind)}
     facts["engine.identity"] = Fact(_digest(engine.kept), "size and time of its files", "probe")
+    if processors is not None:
+        facts["engine.processor"] = processor_fact(engine, processors, kept)
     if rules is not None:
         facts |= _device_facts(engine, kept, build, rules, cpu_backend, fresh)
     return facts
+
+
+def processor_fact(engine: Engine, processors: Processors, kept: dict[str, Any] | None = None) -> Fact:
+    """``engine.processor``: the last row of ``processors`` whose features the build's code uses here; unknown where the
+    engine does not say."""
+    found = known_features(engine.command, engine.environ, engine.kept, kept)
+    return _known(
+        processor_of(found, processors), f"{engine.kind}: system_info", "an engine whose log says system_info"
+    )
 
 
 def _digest(kept: Kept) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gezel_rules.decisions.decide import decide
 from gezel_rules.engines.family import MemoryUse
+from gezel_rules.engines.llama_cpp.contract import PACKED_WEIGHTS
 from gezel_rules.engines.llama_cpp.draft_context import DraftContext
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
@@ -152,7 +153,14 @@ class Capacity:
             ctx=asked.window * asked.slots, type_k=asked.kv, type_v=asked.kv, parallel=asked.slots,
             ubatch=setting["ubatch"], swa_full=setting["swa_full"] or False,
             flash_attn=setting["flash_attn"] or "auto", spec=(asked.spec,), n_max=self.n_max(asked.spec),
+            processor=self.processor,
         )  # fmt: skip
+
+    @cached_property
+    def processor(self) -> str:
+        """What packs the weights on the CPU, as policy decides it."""
+        trace = decide(self.inputs.policies, self.inputs.facts, CALLABLES, ("processor.used",))
+        return str(trace.value("processor.used"))
 
     def n_max(self, spec: str) -> int | None:
         """Tokens drafted at once under a speculative type, as policy decides it."""
@@ -255,6 +263,12 @@ class Capacity:
         """What the launch takes that was decided."""
         asked = loading_of(trace)
         return memory_use(self.placed(asked), self.beside(asked), self.cards, self.inputs.ram)
+
+    def may_leave_out(self, trace: Trace) -> Sequence[str]:
+        """Packed weights, where the CPU packs any and the operator did not say so."""
+        row = self.inputs.policies.tables["processors"][trace.value("processor.used")]
+        packs = (row["repack"] or row["amx"]) and trace.facts["settings.repack"].value is None
+        return [PACKED_WEIGHTS] if packs else []
 
     def might_hold(self, other: ModelFile) -> bool:
         """Whether the smallest window that policy allows would fit with another model, in its finest cache."""

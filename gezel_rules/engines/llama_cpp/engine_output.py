@@ -1,4 +1,4 @@
-"""What an engine says about itself: ``--version`` and ``--help``, in the formats of several years.
+"""What an engine says about itself: ``--version``, ``--help``, its log, in the formats of several years.
 
 llama.cpp has printed ``version: 5123 (abc1234)`` (a build number) since 2023 and ``version: 0.6.0-dev (build 0,
 commit unknown)`` since it has releases, after whatever its backends print while starting.
@@ -20,6 +20,8 @@ _VARIABLE = re.compile(r"\(env: ([A-Z][A-Z0-9_]*)\)")
 _LISTED = re.compile(
     r"^ {0,2}(?:-.{0,80}?[ ,])?(--[a-z][\w-]*) \{?([a-z][a-z0-9-]*(?:,[a-z][a-z0-9-]*)+)\}?(?:\s|$)", re.MULTILINE
 )
+_SYSTEM = re.compile(r"\bsystem_info: (.*)")
+_FEATURE = re.compile(r"\b([A-Z][A-Z0-9_]*) = ([1-9]\d*)\b")
 _REMOVED = "the argument has been removed"  # such options are listed, and refused when given
 
 
@@ -62,6 +64,13 @@ def pep440(word: str) -> str | None:
     phase = f"{_PHASES[match[2]]}{int(match[3] or 0)}" if match[2] else ""
     local = ".".join(re.findall(r"[a-z0-9]+", (match[4] or "").lower()))
     return release + phase + (f"+{local}" if local else "")
+
+
+def parse_features(text: str) -> tuple[str, ...] | None:
+    """What the build's code uses of this processor, from the line ``system_info: … | CPU : AVX2 = 1 | …`` of its log:
+    the names that are not 0, sorted; ``None`` when there is no such line."""
+    match = _SYSTEM.search(text)
+    return tuple(sorted({name for name, _ in _FEATURE.findall(match[1])})) if match else None
 
 
 def parse_help(text: str) -> Help:

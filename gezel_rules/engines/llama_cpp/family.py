@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gezel_rules.engines.family import Contract, MemoryCommand
-from gezel_rules.engines.llama_cpp.contract import CONTRACT
+from gezel_rules.engines.llama_cpp.contract import CONTRACT, PACKED_WEIGHTS
 
 if TYPE_CHECKING:
     from gezel_rules.catalog.records import Entry
@@ -32,6 +32,7 @@ class LlamaCpp:
     name = "llama-cpp"
     label = "llama.cpp"
     variable = "GEZEL_LLAMA_SERVER"
+    leaves_out: Mapping[str, str] = {PACKED_WEIGHTS: "launch.packing_failed"}
     contract: Contract = CONTRACT
 
     def vocabulary(self) -> Sequence[Word]:

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cpu-moe", action="store_true", help="all experts stay on the CPU")
     add("--override-tensor", metavar="R=BUFFER", action="append", default=[], help="tensors that match stay there")
     add("--no-kv-offload", action="store_true", help="caches stay on the host")
-    add("--processor", metavar="P", help="what the CPU packs weights for: plain, avx2, avx512, amx (default: avx2)")
+    add("--processor", metavar="P", help="what the CPU packs weights for, as plain, avx2, amx (default: the engine's)")
 
 
 def report(args: argparse.Namespace, policies: Path, cache: Path | None) -> Report:
@@ -52,9 +52,10 @@ def report(args: argparse.Namespace, policies: Path, cache: Path | None) -> Repo
     from gezel_rules.engines.llama_cpp.memory.estimate import estimate
     from gezel_rules.gguf import read_header
 
-    launch = launch_of(args)
+    launch, known = launch_of(args), tables(policies)
     header = read_header(args.file, check_size=False, cache_dir=cache / "headers" if cache else None)
-    found = estimate(header, launch, tables(policies))
+    processor = launch.processor or own_processor(known, cache)
+    found = estimate(header, launch._replace(processor=processor), known)
     return Report(found.to_json(), list(lines(Path(args.file).name, found)))
 
 
@@ -83,6 +84,23 @@ def launch_of(args: argparse.Namespace) -> Launch:
         no_kv_offload=args.no_kv_offload,
         processor=args.processor,
     )
+
+
+def own_processor(known: Tables, cache: Path | None) -> str | None:
+    """What the engine found here packs weights for; ``None`` when there is none or it does not say."""
+    import os
+
+    from gezel_rules.engines.kept_answers import kept_answers
+    from gezel_rules.engines.llama_cpp.features import known_features, processor_of
+    from gezel_rules.engines.llama_cpp.find import find_engine
+    from gezel_rules.engines.llama_cpp.identity import files_behind
+
+    try:
+        command = find_engine(None, os.environ).command
+        kept = kept_answers(command, cache, os.environ, files_behind)
+    except BadInput:
+        return None
+    return processor_of(known_features(command, os.environ, kept), known["processors"])
 
 
 def tables(directory: Path) -> Tables:

@@ -8,8 +8,8 @@ from gezel_rules.policy.needs import Needs, TableNeed
 
 DECISIONS = (
     "backend.gpu", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget", "flag.rpc", "kv.type",
-    "layout", "memory.beside", "placement.mode", "prompt.endpoint", "refusal", "slots.count", "spec.n_max", "spec.type",
-    "vision.loads", "window.tokens",
+    "layout", "memory.beside", "placement.mode", "processor.used", "prompt.endpoint", "refusal", "slots.count",
+    "spec.n_max", "spec.type", "vision.loads", "window.tokens",
 )  # fmt: skip
 
 _PLAN = {
@@ -37,7 +37,7 @@ _MEMORY = {
     "architectures": TableNeed(),
     "cache_types": TableNeed(columns={"bytes": INTEGER, "quantized": FLAG}),
     "engine_defaults": TableNeed(rows=("memory",)),
-    "processors": TableNeed(columns={"repack": LIST, "amx": FLAG}),
+    "processors": TableNeed(columns={"features": LIST, "repack": LIST, "amx": FLAG, "aborts": LIST}),
     "repack": TableNeed(columns={"rows": INTEGER}),
     "speculation": TableNeed(columns={"n_max": INTEGER, "rollback": FLAG, "context": TEXT}),
     "tensors": TableNeed(),

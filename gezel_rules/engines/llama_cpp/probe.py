@@ -24,6 +24,7 @@ def probe_facts(probe: Probe) -> Facts:
     facts = build_facts(
         command, probe.cache, probe.environ,
         kind=probe.program.kind, rules=_rules(tables), cpu_backend=_cpu(tables), fresh=probe.fresh,
+        processors=tables["processors"],
     )  # fmt: skip
     return facts | _spec_types(facts, tables)
 

@@ -11,7 +11,10 @@ def _model(name: str, kind: str, says: str, unit: str = "") -> Word:
     return Word(name, kind, says, "GGUF header", unit, unknown=True, settle=_HEADER)
 
 
-ENGINE = (engine_word("engine.spec_types", "list", "speculative types its --help lists"),)
+ENGINE = (
+    engine_word("engine.spec_types", "list", "speculative types its --help lists"),
+    engine_word("engine.processor", "text", "the best instructions its code packs weights for here", "processors"),
+)
 
 MODEL = (
     _model("model.arch", "text", "architecture"),
@@ -45,7 +48,10 @@ DRAFTERS = (
     Word("launch.own_draft_has_mtp", "flag", "it holds an MTP head", "its GGUF header"),
 )  # fmt: skip
 
-LAUNCH = (Word("launch.slot_directory", "text", "where slots may be saved", "settings", optional=True),)
+LAUNCH = (
+    Word("launch.slot_directory", "text", "where slots may be saved", "settings", optional=True),
+    Word("launch.packing_failed", "flag", "this build died over packed weights before", "remembered failures"),
+)
 
 SETTINGS = (
     setting_word("beyond_trained", "flag", "allow a window above the trained length"),
@@ -56,6 +62,7 @@ SETTINGS = (
     setting_word("threads", "integer", "CPU threads for generation", minimum=1),
     setting_word("ubatch", "integer", "tokens per physical batch", "tokens", minimum=1),
     setting_word("flash_attn", "text", "flash attention", rows_of="flash_attention_modes"),
+    setting_word("repack", "flag", "the CPU packs weights anew at load"),
     setting_word("swa_full", "flag", "full-size cache for sliding layers"),
     setting_word("n_gpu_layers", "integer", "layers on the GPU", "layers", minimum=0),
     setting_word("n_cpu_moe", "integer", "layers whose experts stay on the CPU", "layers", minimum=0),

@@ -146,7 +146,7 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
             _pool(d, model, stored, compute.get(d, 0) + extra.get(d, 0)) for d in (*range(launch.devices), HOST)
         ),
         unknown=(*geo.unknown, *doubts),
-        refused=refusals(geo, context, launch),
+        refused=refusals(geo, context, launch, own),
     )
 
 

@@ -77,6 +77,6 @@ def _amx_bytes(tensor: TensorInfo, dims: tuple[int, ...], row: Mapping[str, Any]
     gets room, an oversight of the engine. ``None``: not there."""
     if row is None or not _grouped(row, dims) or dims[0] % int(row["columns"]):
         return None
-    matrices = 1 if row.get("stacked") else prod(dims[2:])
+    matrices = 1 if row.get("stacked") else max(1, prod(dims[2:]))
     groups = dims[0] // int(row["columns"]) * dims[1]
     return padded_bytes(tensor.nbytes // matrices + groups * int(row["adds"]))

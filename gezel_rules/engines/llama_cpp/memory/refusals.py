@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from gezel_rules.engines.llama_cpp.memory.flags import Context, Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
+from gezel_rules.engines.llama_cpp.memory.host_buffers import processor_of
 from gezel_rules.engines.llama_cpp.memory.layers import number
+from gezel_rules.engines.llama_cpp.memory.offload import HOST, Owners
 
 
-def refusals(geo: Geometry, context: Context, launch: Launch) -> tuple[str, ...]:
+def refusals(geo: Geometry, context: Context, launch: Launch, own: Owners) -> tuple[str, ...]:
     """One line per reason this launch would not start (``llama_init_from_model``, ``common_speculative``)."""
-    return (*_types(geo, context), *_drafting(geo, launch))
+    return (*_types(geo, context), *_drafting(geo, launch), *_packing(geo, launch, own))
+
+
+def _packing(geo: Geometry, launch: Launch, own: Owners) -> list[str]:
+    """AMX cannot multiply stacked matrices of attention: no backend takes the operation (``ggml_backend_sched``)."""
+    row = geo.tables["processors"][processor_of(launch, geo.tables)]
+    if HOST in own.layers and row["amx"] and (geo.mla or geo.arch in row["aborts"]):
+        return [f"the engine's AMX code cannot run the attention of {geo.arch}: it aborts unless weights stay unpacked"]
+    return []
 
 
 def _types(geo: Geometry, context: Context) -> list[str]:

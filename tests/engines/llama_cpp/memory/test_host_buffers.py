@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from engine_truth import MIB, architectures, judged_buffers, rows, shape
+from engine_truth import MIB, architectures, judged_buffers, retyped, rows, same_buffers, shape
 
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
@@ -12,11 +12,25 @@ from gezel_rules.errors import BadInput
 from gezel_rules.gguf.records import Tensor
 
 
-@pytest.mark.parametrize(("table", "processor", "asked"), [("truth", "avx2", 1363), ("amx", "amx", 74)])
+@pytest.mark.parametrize(("table", "processor", "asked"), [("truth", None, 1363), ("amx", "amx", 74)])
 def test_every_buffer_is_as_large_as_the_engine_says(table, processor, asked):
     judged = judged_buffers(table, processor)
     assert len(judged) == asked
     assert [(row["shape"], row["model_mib"], ours) for row, ours, right in judged if not right] == []
+
+
+def test_every_buffer_of_other_types_is_too():
+    """Six shapes with all their tensors of one type, put to a build for AMX and to one for AVX2 (llama.cpp 0.6.0-dev,
+    sdist 11434, ``-fit on -lv 4``, with and without ``--no-repack``)."""
+    wrong, made = [], {}
+    for row in rows("retyped"):
+        name, kind, launch = row["gguf"], row["type"], Launch(ctx=512, parallel=1, processor=row["processor"])
+        geo = made.get((name, kind)) or made.setdefault((name, kind), retyped(name, kind))
+        ours = estimate_geometry(geo, launch).buffers
+        if not same_buffers(ours, row["model_mib"]):
+            wrong.append((name, kind, row["processor"], ours, row["model_mib"]))
+    assert len(made) == 6 * 28
+    assert wrong == []
 
 
 def test_amx_changes_nothing_but_the_weights():
@@ -64,6 +78,7 @@ def stay(kind, dims, processor="amx", nbytes=1 << 20, **use):
         ("Q8_0", (64, 32), {}, "avx2", ("Host", MIB)),
         ("Q8_0", (64, 32, 8), {}, "amx", ("AMX", MIB // 8 + 32 * 2 * 4)),
         ("IQ4_XS", (512, 32), {}, "amx", ("AMX", MIB + 32 * 2 * 2)),
+        ("Q8_0", (64, 32, 0), {}, "amx", ("AMX", MIB + 32 * 2 * 4)),
         ("F16", (16, 32, 8), {}, "amx", ("AMX", MIB)),
         ("F16", (24, 32), {}, "amx", ("Host", MIB)),
         ("F16", (4096,), {}, "amx", ("Host", MIB)),
