@@ -15,7 +15,7 @@ _REDUCED = re.compile(r"context size reduced from \d+ to (\d+)")
 _TRIED = re.compile(r"id=(\d+), n_layer= *(\d+), n_part= *(\d+), overflow_type=(\d)")
 _TAKEN = re.compile(r"set ngl_per_device\[")
 _ENDED = re.compile(r"common_fit_params: (successfully fit|failed to fit[^:]*: (.*)|encountered .*)")
-_PACKED = re.compile(r"- (?:CPU_REPACK|AMX) .*\| +(\d+) = ")
+_PACKED = re.compile(r"- (CPU_REPACK|AMX) .*\| +(\d+) = ")
 
 
 def asked(server: Path, rpc: Sequence[str], model: Path, trained: int, margins_mib: Sequence[int]) -> Fit:
@@ -26,14 +26,14 @@ def asked(server: Path, rpc: Sequence[str], model: Path, trained: int, margins_m
 
 def repacked(server: Path, model: Path) -> int:
     """Bytes (to a MiB) of the weights that this engine packs for its CPU: --fit does not count them."""
-    sizes = []
+    sizes = {}  # the table is printed more than once
     with _log(server, (), model, (1024,)) as lines:
         for line in lines:
             if found := _PACKED.search(line):
-                sizes.append(int(found[1]) * MIB)
+                sizes[found[1]] = int(found[2]) * MIB
             if _ENDED.search(line):
                 break
-    return sum(sizes)
+    return sum(sizes.values())
 
 
 @contextmanager

@@ -108,6 +108,31 @@ def test_the_processor_decides_the_buffers(model, capsys):
     assert "weights on the CPU: Host 282.8 MiB, AMX 4.39 GiB" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("says", "buffer"),
+    [
+        ("system_info: n_threads = 2 | CPU : SSE3 = 1 | AVX2 = 1 | AVX512 = 1 | AMX_INT8 = 1 | REPACK = 1 | ", "AMX"),
+        ("system_info: n_threads = 2 | CPU : SSE3 = 1 | AVX2 = 1 | REPACK = 1 | ", "CPU_REPACK"),
+        ("error: invalid argument: -lv", "CPU_REPACK"),
+    ],
+)
+def test_without_a_processor_the_engine_at_hand_decides(model, capsys, tmp_path, monkeypatch, says, buffer):
+    engine = tmp_path / "fake-llama-server"
+    engine.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit 1\n")
+    engine.chmod(0o755)
+    monkeypatch.setenv("GEZEL_LLAMA_SERVER", str(engine))
+    path = model("llama-3.1-8b.gguf")
+    found = ask(capsys, path, "--ctx", "8192")["buffers"]
+    assert {name for name, size in found.items() if size} == {"Host", buffer}
+    plain = ask(capsys, path, "--ctx", "8192", "--processor", "plain")
+    assert plain["buffers"]["Host"] == plain["weights_bytes"], "the option comes first"
+
+
+def test_no_engine_is_no_fault(model, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("GEZEL_LLAMA_SERVER", str(tmp_path / "nowhere"))
+    assert ask(capsys, model("llama-3.1-8b.gguf"), "--ctx", "8192")["buffers"]["AMX"] == 0
+
+
 def test_devices_are_pools_of_their_own(model, capsys):
     found = ask(capsys, model("llama-3.1-8b.gguf"), "--ctx", "8192", "--devices", "2", "--tensor-split", "3,1")
     assert [pool["name"] for pool in found["pools"]] == ["GPU0", "GPU1", "host"]
