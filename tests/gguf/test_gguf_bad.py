@@ -87,7 +87,7 @@ def test_missing_file_directory_and_pipe(tmp_path):
         tmp_path / "none.gguf": "No such file or directory",
         tmp_path: "directory",
         tmp_path / "pipe": "a device or pipe, not a GGUF file",
-        "a\0b": "null byte",
+        "a\0b": "embedded null",
     }.items():
         with pytest.raises(BadInput, match=message):
             read_header(path)
