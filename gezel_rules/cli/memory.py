@@ -20,10 +20,11 @@ def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Nam
     add_family(first)
     family = session_of(chosen).family(first.parse_known_args(argv)[0].family)
     family.memory.add_arguments(parser)
-    return parser.parse_intermixed_args(argv, argparse.Namespace(**vars(chosen), report=family.memory.report))
+    return parser.parse_intermixed_args(argv, chosen)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the memory of the launch the arguments describe; 0. Raises BadInput."""
     session = session_of(args)
-    return show(args.report(args, session.policies, session.cache), args.json)
+    family = session.family(args.family)
+    return show(family.memory.report(args, session.policies_for(family), session.cache), args.json)

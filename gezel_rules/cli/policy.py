@@ -19,6 +19,7 @@ from gezel_rules.author.check import Against, Report, check_directory, read_libr
 from gezel_rules.cli.arguments import add_family, session_of
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.vocabulary import Word, fact_types
+from gezel_rules.planner.policies import needs_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +51,7 @@ def _check(args: argparse.Namespace, today: date | None = None) -> int:
     family = session.family(args.family)
     schemas = places.schemas_dir()
     against = Against(
-        fact_types(family.vocabulary()), family.signatures(), family.needs(),
+        fact_types(family.vocabulary()), family.signatures(), needs_of(family),
         schemas / "policy.schema.json", schemas / "log-policy.schema.json", _read_logs, today or date.today(),
     )  # fmt: skip
     report = check_directory(_directory(Path(args.what) if args.what else session.policies), against)

@@ -8,9 +8,9 @@ import sys
 from typing import TextIO
 
 from gezel_rules import places
+from gezel_rules.cli.arguments import session_of
 from gezel_rules.errors import BadInput, EngineFailed, Refused
 from gezel_rules.runtime.registry import Entry, halt, running
-from gezel_rules.runtime.rules import load_supervision
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,8 @@ def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
     """Stop what was asked for. Raises Refused when nothing of the kind runs, EngineFailed when one does not end."""
     sink = out or sys.stdout
     chosen = _chosen(args.model, args.all, running(places.state_dir()))
-    grace = load_supervision().stop_grace
+    session = session_of(args)
+    grace = session.rules(session.family()).stop_grace
     left = [entry for entry in chosen if not halt(entry, grace)]
     stopped = [entry for entry in chosen if entry not in left]
     if getattr(args, "json", False):

@@ -150,11 +150,11 @@ class Report(NamedTuple):
 
 class MemoryCommand(NamedTuple):
     """What ``gezel-rules memory`` does for a family: ``add_arguments`` adds the flags that move memory, ``report``
-    tells the memory of the launch they describe. It takes the arguments and the directories of policies and caches, and
-    raises BadInput."""
+    tells the memory of the launch they describe. It takes the arguments, the family's policies and the directory of
+    caches, and raises BadInput."""
 
     add_arguments: Callable[[ArgumentParser], None]
-    report: Callable[[Namespace, Path, Path | None], Report]
+    report: Callable[[Namespace, PolicySet, Path | None], Report]
 
 
 class Contract(NamedTuple):

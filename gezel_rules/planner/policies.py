@@ -11,8 +11,17 @@ from gezel_rules.policy.seal import load_policies
 if TYPE_CHECKING:
     from gezel_rules.engines.family import Family
     from gezel_rules.policy.model import PolicySet
+    from gezel_rules.policy.needs import Needs
 
 
 def read_policies(directory: Path, family: Family, cache: Path | None) -> PolicySet:
     """The policies that hold for a family. Raises BadInput with every problem."""
-    return load_policies(directory, fact_types(family.vocabulary()), family.signatures(), cache, family.needs)
+    words = family.vocabulary()
+    return load_policies(directory, fact_types(words), family.signatures(), cache, lambda: needs_of(family))
+
+
+def needs_of(family: Family) -> Needs:
+    """What code reads of the policies by name: the core's, and the family's."""
+    from gezel_rules.planner.needs import CORE  # only when a set is compiled
+
+    return CORE.plus(family.needs())

@@ -159,11 +159,11 @@ class Session(NamedTuple):
 
     # ---- launch
 
-    def rules(self) -> Supervision:
-        """How engines are supervised. Raises BadInput."""
-        from gezel_rules.runtime.rules import load_supervision
+    def rules(self, family: Family) -> Supervision:
+        """How a family's engines are supervised. Raises BadInput."""
+        from gezel_rules.runtime.rules import supervision
 
-        return load_supervision(places.chosen(self.policies))
+        return supervision(self.policies_for(family))
 
     def prepare(self, model: str, conditions: Conditions, say: Callable[[str], None]) -> Prepared:
         """The order for MODEL, pulled if needed: planned, pulled, and planned again on the real header. ``say`` hears
@@ -171,7 +171,8 @@ class Session(NamedTuple):
         from gezel_rules.runtime.supervise import wanted_address
         from gezel_rules.session.ordering import guide_of, make_slot_directory, order_of
 
-        plan, rules = self._launchable(model, conditions), self.rules()
+        plan = self._launchable(model, conditions)
+        rules = self.rules(plan.subject.family)
         wanted_address(plan.argv, rules)  # a port that is taken is said before anything is fetched
         if not plan.subject.installed:
             self.pull(plan)

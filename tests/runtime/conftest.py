@@ -9,11 +9,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from shipped_rules import shipped_rules
 
 from gezel_rules.engines.family import Program
 from gezel_rules.engines.llama_cpp.find import embedded_engine, find_engine
 from gezel_rules.errors import BadInput
-from gezel_rules.runtime.rules import load_supervision
 
 FAKE = Path(__file__).parent / "fake_engine.py"
 MARK = "GEZEL_TEST_MARK"
@@ -28,7 +28,7 @@ def state(tmp_path):
 @pytest.fixture(scope="session")
 def rules():
     """The shipped supervision policy, with a short grace so that deaf engines cost little time."""
-    return load_supervision()._replace(stop_grace=0.5)
+    return shipped_rules()._replace(stop_grace=0.5)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from gezel_rules import places
 from gezel_rules.cli import run as run_command
 from gezel_rules.cli import serve as serve_command
 from gezel_rules.engines.llama_cpp.contract import CONTRACT
+from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import GezelError
 from gezel_rules.logs.watch import classify, load_log_policy
@@ -32,7 +33,7 @@ def hand_made(args: argparse.Namespace) -> Callable[..., Prepared]:
         record = {"plan": list(args.argv)}
         order = Order(engine, CONTRACT, ("-lv", "4", "-m", model, *args.argv), {}, "hand-made", record=record)
         guide = Guide(lambda lines, status: classify(lines, policy, None, status), say=say)
-        return Prepared(order, args.endpoint, guide, session.rules())
+        return Prepared(order, args.endpoint, guide, session.rules(FAMILY))
 
     return prepare
 

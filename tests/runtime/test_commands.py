@@ -13,8 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-
-from gezel_rules.runtime.rules import load_supervision
+from shipped_rules import shipped_rules
 
 DRIVE = Path(__file__).parent / "drive.py"
 FAKE = Path(__file__).parent / "fake_engine.py"
@@ -189,7 +188,7 @@ def test_a_second_ctrl_c_does_not_leave_a_deaf_engine(drive, program, nothing_le
         time.sleep(0.1)
     # The third may come when nothing of ours handles signals any more: a shell says 130 to both ends.
     assert finish(child)[0] in (130, -signal.SIGINT)
-    assert time.monotonic() - begun < load_supervision().stop_grace, "the second one is for haste"
+    assert time.monotonic() - begun < shipped_rules().stop_grace, "the second one is for haste"
     nothing_left()
 
 

@@ -230,9 +230,9 @@ from conftest import FAKE
 from gezel_rules.engines.family import Program
 from gezel_rules.engines.llama_cpp.contract import CONTRACT
 from gezel_rules.runtime import supervise
-from gezel_rules.runtime.rules import load_supervision
+from shipped_rules import shipped_rules
 engine = Program("llama-server", (sys.executable, str(FAKE), *{faults.split()!r}), FAKE)
-rules = load_supervision()
+rules = shipped_rules()
 state = Path({str(state)!r})
 running = supervise.start(engine, CONTRACT, (), {{}}, environ=os.environ, state_dir=state, rules=rules, label="x")
 ready = supervise.wait_ready(running, 1.0, rules).ready

@@ -16,9 +16,11 @@ from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
 from gezel_rules.engines.llama_cpp.memory.placement import Placement, as_asked, place
 from gezel_rules.engines.llama_cpp.memory.placement import Pool as MemoryPool
 from gezel_rules.engines.llama_cpp.memory.search import largest
+from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor, memory_tables
 from gezel_rules.engines.llama_cpp.memory_use import memory_use, ram_left, usable_fact
+from gezel_rules.engines.llama_cpp.needs import Degradation, KvType, Window
 from gezel_rules.engines.plain_functions import CALLABLES
-from gezel_rules.engines.pools import Pool, device_pools, lessened, ram_pool
+from gezel_rules.engines.pools import Pool, PoolKind, device_pools, lessened, ram_pool
 from gezel_rules.facts.fact import UNKNOWN, Fact
 
 if TYPE_CHECKING:
@@ -67,10 +69,10 @@ class Inputs(NamedTuple):
 
 def capacity(subject: Subject, policies: PolicySet, facts: Mapping[str, Fact], held: Mapping[str, int]) -> Capacity:
     """The arithmetic for a subject on the machine of ``facts``; ``held``: bytes reserved by other launches, by pool."""
-    kinds = policies.tables["pool_kinds"]
+    kinds = policies.rows("pool_kinds", PoolKind)
     cards = device_pools(facts, kinds, held)
     inputs = Inputs(cast("Header", subject.model), policies, facts, cards, ram_pool(facts, kinds, held, cards))
-    return Capacity(inputs, DraftContext(_draft_header(subject, facts), policies.tables))
+    return Capacity(inputs, DraftContext(_draft_header(subject, facts), memory_tables(policies)))
 
 
 def _draft_header(subject: Subject, facts: Mapping[str, Fact]) -> Header | None:
@@ -104,17 +106,20 @@ class Capacity:
 
     def degraded(self) -> Capacity | None:
         """The same with one step less of each card; ``None`` when policy has no step left."""
-        rule = self.inputs.policies.tables["degradation"]["step"]
-        if not self.cards or self.inputs.steps_down >= int(rule["most"]):
+        rule = self._degradation()
+        if not self.cards or self.inputs.steps_down >= rule.most:
             return None
-        cards = tuple(lessened(card, float(rule["share"])) for card in self.cards)
+        cards = tuple(lessened(card, rule.share) for card in self.cards)
         less = self.inputs._replace(cards=cards, steps_down=self.inputs.steps_down + 1)
         return Capacity(less, self._drafter, self.geometry)
 
     @property
     def share(self) -> float:
         """How much of each card is counted on, after so many steps down."""
-        return float(self.inputs.policies.tables["degradation"]["step"]["share"]) ** self.inputs.steps_down
+        return float(self._degradation().share ** self.inputs.steps_down)
+
+    def _degradation(self) -> Degradation:
+        return self.inputs.policies.row("degradation", "step", Degradation)
 
     def exceeded_by(self, memory: MemoryUse) -> bool:
         """Whether a launch takes more of some card than there is."""
@@ -124,7 +129,7 @@ class Capacity:
     @cached_property
     def geometry(self) -> Geometry:
         """The model's geometry, with the architecture tables of the policies."""
-        return self._shape or geometry(self.inputs.header, self.inputs.policies.tables)
+        return self._shape or geometry(self.inputs.header, memory_tables(self.inputs.policies))
 
     def facts(self) -> dict[str, Fact]:
         """``gpu.usable`` and ``ram.usable``."""
@@ -180,7 +185,7 @@ class Capacity:
     def window_that_fits(self, kv: str, cap: int, spec: str, beside: int, mode: str) -> int:
         """The largest window up to ``cap`` of one slot; a multiple of the engine's padding unless it is the cap; 0 when
         none fits."""
-        padding = int(self.inputs.policies.tables["engine_defaults"]["memory"]["cell_padding"])
+        padding = self.inputs.policies.row("engine_defaults", "memory", EngineDefaults).cell_padding
         one = Loading(kv, cap, 1, spec, beside, mode)
         return largest(lambda window: self.placed(one._replace(window=window)).fits, padding, cap, padding)
 
@@ -266,15 +271,16 @@ class Capacity:
 
     def may_leave_out(self, trace: Trace) -> Sequence[str]:
         """Packed weights, where the CPU packs any and the operator did not say so."""
-        row = self.inputs.policies.tables["processors"][trace.value("processor.used")]
-        packs = (row["repack"] or row["amx"]) and trace.facts["settings.repack"].value is None
+        row = self.inputs.policies.row("processors", trace.value("processor.used"), Processor)
+        packs = (row.repack or row.amx) and trace.facts["settings.repack"].value is None
         return [PACKED_WEIGHTS] if packs else []
 
     def might_hold(self, other: ModelFile) -> bool:
         """Whether the smallest window that policy allows would fit with another model, in its finest cache."""
-        tables = self.inputs.policies.tables
-        floor = int(tables["windows"]["floor"]["tokens"])
-        finest = next(name for name, row in tables["kv_types"].items() if row["automatic"])
-        there = Capacity(self.inputs._replace(header=cast("Header", other)), DraftContext(None, tables))
+        policies = self.inputs.policies
+        floor = policies.row("windows", "floor", Window).tokens
+        finest = next(name for name, row in policies.rows("kv_types", KvType).items() if row.automatic)
+        drafter = DraftContext(None, memory_tables(policies))
+        there = Capacity(self.inputs._replace(header=cast("Header", other)), drafter)
         modes = ("resident", "offloaded") if self.cards else ("cpu",)
         return any(there.window_that_fits(finest, floor, "none", 0, mode) >= floor for mode in modes)

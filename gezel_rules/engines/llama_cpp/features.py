@@ -9,12 +9,15 @@ import os
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.kept_answers import Kept
 from gezel_rules.errors import BadInput, EngineFailed
 
-Processors = Mapping[str, Mapping[str, Any]]
+if TYPE_CHECKING:
+    from gezel_rules.engines.llama_cpp.memory.tables import Processor
+
+Processors = Mapping[str, "Processor"]
 """Policy's table: the features that each kind of processor is known by."""
 QUESTION = ("-lv", "4", "-m", str(Path(os.devnull) / "no-model.gguf"), "--port", "0")
 SECONDS = 20.0  # a first look at a GPU can take many
@@ -57,7 +60,7 @@ def read_features(command: Sequence[str], environ: Mapping[str, str]) -> list[st
 
 def processor_of(features: Sequence[str] | None, processors: Processors) -> str | None:
     """The last row of policy's ``processors`` that asks for no feature which is not there; ``None``: none does."""
-    found = [name for name, row in processors.items() if set(row["features"]) <= set(features or ())]
+    found = [name for name, row in processors.items() if set(row.features) <= set(features or ())]
     return found[-1] if found else None
 
 

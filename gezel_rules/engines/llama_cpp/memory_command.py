@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gezel_rules import places
-from gezel_rules.cache import keep
 from gezel_rules.engines.family import Report
 from gezel_rules.errors import BadInput
 
 if TYPE_CHECKING:
     from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, PoolUse
-    from gezel_rules.engines.llama_cpp.memory.flags import Launch, Tables
+    from gezel_rules.engines.llama_cpp.memory.flags import Launch
+    from gezel_rules.engines.llama_cpp.memory.tables import MemoryTables
+    from gezel_rules.policy.model import PolicySet
 
 GIB = 1 << 30
 BAR = 40  # columns
@@ -47,12 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--processor", metavar="P", help="what the CPU packs weights for, as plain, avx2, amx (default: the engine's)")
 
 
-def report(args: argparse.Namespace, policies: Path, cache: Path | None) -> Report:
+def report(args: argparse.Namespace, policies: PolicySet, cache: Path | None) -> Report:
     """The memory of the launch the arguments describe. Raises BadInput."""
     from gezel_rules.engines.llama_cpp.memory.estimate import estimate
+    from gezel_rules.engines.llama_cpp.memory.tables import memory_tables
     from gezel_rules.gguf import read_header
 
-    launch, known = launch_of(args), tables(policies)
+    launch, known = launch_of(args), memory_tables(policies)
     header = read_header(args.file, check_size=False, cache_dir=cache / "headers" if cache else None)
     processor = launch.processor or own_processor(known, cache)
     found = estimate(header, launch._replace(processor=processor), known)
@@ -86,7 +87,7 @@ def launch_of(args: argparse.Namespace) -> Launch:
     )
 
 
-def own_processor(known: Tables, cache: Path | None) -> str | None:
+def own_processor(known: MemoryTables, cache: Path | None) -> str | None:
     """What the engine found here packs weights for; ``None`` when there is none or it does not say."""
     import os
 
@@ -100,37 +101,7 @@ def own_processor(known: Tables, cache: Path | None) -> str | None:
         kept = kept_answers(command, cache, os.environ, files_behind)
     except BadInput:
         return None
-    return processor_of(known_features(command, os.environ, kept), known["processors"])
-
-
-def tables(directory: Path) -> Tables:
-    """The tables of memory/architectures.yaml; kept as JSON beside other caches, for YAML takes longer to read than
-    everything else here. Raises BadInput when the file is missing or no policy."""
-    import hashlib
-    import json
-
-    path = directory / "memory" / "architectures.yaml"
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    kept = places.cache_dir() / f"memory-{hashlib.sha256(data).hexdigest()[:32]}.json"
-    try:
-        found: Tables = json.loads(kept.read_bytes())
-    except (OSError, ValueError):
-        found = _read_tables(path)
-        keep(kept, json.dumps(found, separators=(",", ":")).encode())
-    return found
-
-
-def _read_tables(path: Path) -> Tables:
-    from gezel_rules.documents.source import load_yaml
-
-    plain = load_yaml(path, places.shown(path)).plain()
-    rows: Any = plain.get("tables") if isinstance(plain, dict) else None
-    if not isinstance(rows, dict) or "architectures" not in rows:
-        raise BadInput(f"{places.shown(path)}: has no table 'architectures'")
-    return rows
+    return processor_of(known_features(command, os.environ, kept), known.processors)
 
 
 def lines(name: str, found: Estimate) -> Iterator[str]:

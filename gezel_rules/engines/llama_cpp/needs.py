@@ -1,58 +1,105 @@
-"""The decisions and tables that code reads by name. A test holds this against the code."""
+"""What this family's policies must hold, because code reads it by name. A test holds this against the code."""
 
 from __future__ import annotations
 
-from gezel_rules.documents.shape import FLAG, INTEGER, LIST, NUMBER, TEXT
+from typing import Any
+
+from gezel_rules.engines.llama_cpp.memory.tables import (
+    Amx,
+    Architecture,
+    CacheType,
+    EngineDefaults,
+    Processor,
+    Repack,
+    Speculation,
+    TensorRow,
+)
 from gezel_rules.engines.llama_cpp.vocabulary import WORDS
-from gezel_rules.policy.needs import Needs, TableNeed
+from gezel_rules.policy.needs import LIST, Needs, TableNeed
+from gezel_rules.record import NamedTuple
 
 DECISIONS = (
     "backend.gpu", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget", "flag.rpc", "kv.type",
-    "layout", "memory.beside", "placement.mode", "processor.used", "prompt.endpoint", "refusal", "slots.count",
-    "spec.n_max", "spec.type", "vision.loads", "window.tokens",
+    "layout", "memory.beside", "placement.mode", "processor.used", "slots.count", "spec.n_max", "spec.type",
+    "vision.loads", "window.tokens",
 )  # fmt: skip
 
+
+class Degradation(NamedTuple):
+    """The row ``step`` of ``degradation``."""
+
+    share: float
+    most: int
+
+
+class DevicePrefix(NamedTuple):
+    """A row of ``device_prefixes``."""
+
+    backend: str
+    kind: str
+
+
+class DrafterArchitecture(NamedTuple):
+    """A row of ``drafter_architectures``."""
+
+    mtp_head: bool
+
+
+class KvType(NamedTuple):
+    """A row of ``kv_types``."""
+
+    quantised: bool
+    automatic: bool
+    slow_on: tuple[str, ...]
+
+
+class SummaryRow(NamedTuple):
+    """A row of ``launch_summary``."""
+
+    flag: str
+    otherwise: Any
+    file: bool
+
+
+class NearestStep(NamedTuple):
+    """A row of ``nearest_steps``."""
+
+    setting: str
+    value: Any
+
+
+class Window(NamedTuple):
+    """A row of ``windows``."""
+
+    tokens: int
+
+
 _PLAN = {
-    "backends": TableNeed(columns={"label": TEXT, "gpu": FLAG}),
-    "degradation": TableNeed(rows=("step",), columns={"share": NUMBER, "most": INTEGER}),
-    "device_prefixes": TableNeed(columns={"backend": TEXT, "kind": TEXT}),
-    "drafter_architectures": TableNeed(),
-    "integrated_gpus": TableNeed(LIST),
-    "kv_types": TableNeed(columns={"automatic": FLAG}),
-    "launch_summary": TableNeed(columns={"flag": TEXT}),
-    "nearest_steps": TableNeed(columns={"setting": TEXT}),
-    "offload_steps": TableNeed(LIST),
-    "option_spellings": TableNeed(),
-    "placement_words": TableNeed(rows=("resident", "cpu")),
-    "pool_kinds": TableNeed(
-        rows=("discrete", "integrated", "unified", "rpc", "ram"), columns={"share": NUMBER, "headroom_mib": INTEGER}
-    ),
-    "projector_architectures": TableNeed(LIST),
-    "secret_arguments": TableNeed(LIST),
-    "software_renderers": TableNeed(LIST),
-    "windows": TableNeed(rows=("floor",), columns={"tokens": INTEGER}),
+    "degradation": TableNeed(("step",), Degradation),
+    "device_prefixes": TableNeed(record=DevicePrefix),
+    "drafter_architectures": TableNeed(record=DrafterArchitecture),
+    "integrated_gpus": TableNeed(of="str", kind=LIST),
+    "kv_types": TableNeed(record=KvType),
+    "launch_summary": TableNeed(("context", "slots", "spec_type"), SummaryRow),
+    "nearest_steps": TableNeed(record=NearestStep),
+    "offload_steps": TableNeed(of="str", kind=LIST),
+    "option_spellings": TableNeed(of="tuple[str, ...]"),
+    "placement_words": TableNeed(("resident", "cpu", "experts", "ffn", "layers", "asked"), of="str"),
+    "projector_architectures": TableNeed(of="str", kind=LIST),
+    "secret_arguments": TableNeed(of="str", kind=LIST),
+    "software_renderers": TableNeed(of="str", kind=LIST),
+    "windows": TableNeed(("floor",), Window),
 }
 _MEMORY = {
-    "amx": TableNeed(columns={"rows": INTEGER, "columns": INTEGER, "adds": INTEGER}),
-    "architectures": TableNeed(),
-    "cache_types": TableNeed(columns={"bytes": INTEGER, "quantized": FLAG}),
-    "engine_defaults": TableNeed(rows=("memory",)),
-    "processors": TableNeed(columns={"features": LIST, "repack": LIST, "amx": FLAG, "aborts": LIST}),
-    "repack": TableNeed(columns={"rows": INTEGER}),
-    "speculation": TableNeed(columns={"n_max": INTEGER, "rollback": FLAG, "context": TEXT}),
-    "tensors": TableNeed(),
-}
-_RUNTIME = {
-    "answer_tokens": TableNeed(rows=("completion", "chat"), columns={"tokens": INTEGER}),
-    "engine_address": TableNeed(rows=("host", "port"), columns={"flag": TEXT, "assumed": f"{TEXT}|{INTEGER}"}),
-    "engine_logs": TableNeed(rows=("file", "lines")),
-    "listening_lines": TableNeed(LIST),
-    "recovery_steps": TableNeed(
-        LIST, columns={"step": TEXT, "needs": TEXT, "failures": LIST, "times": INTEGER, "because": TEXT}
-    ),
-    "restarts": TableNeed(rows=("unexpected",), columns={"pauses": LIST, "steady_seconds": NUMBER}),
-    "supervision_times": TableNeed(rows=("ready", "answer", "stop"), columns={"seconds": NUMBER}),
+    "architectures": TableNeed(record=Architecture),
+    "cache_types": TableNeed(record=CacheType),
+    "engine_defaults": TableNeed(("memory",), EngineDefaults),
+    "processors": TableNeed(record=Processor),
+    "repack": TableNeed(record=Repack),
+    "amx": TableNeed(record=Amx),
+    "speculation": TableNeed(record=Speculation),
+    "tensors": TableNeed(record=TensorRow),
 }
 _WORDS = {word.rows_of: TableNeed() for word in WORDS if word.rows_of}
 
-NEEDS = Needs({**_WORDS, **_PLAN, **_MEMORY, **_RUNTIME}, DECISIONS)
+NEEDS = Needs({**_WORDS, **_PLAN, **_MEMORY}, DECISIONS)

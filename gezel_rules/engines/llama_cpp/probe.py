@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.llama_cpp.builds import build_facts, engine_at, read_build
 from gezel_rules.engines.llama_cpp.devices import DeviceRules, device_rules
+from gezel_rules.engines.llama_cpp.memory.tables import Processor
 
 if TYPE_CHECKING:
     from gezel_rules.engines.family import Facts, OutsideSetting, Probe, Tables
@@ -24,7 +25,7 @@ def probe_facts(probe: Probe) -> Facts:
     facts = build_facts(
         command, probe.cache, probe.environ,
         kind=probe.program.kind, rules=_rules(tables), cpu_backend=_cpu(tables), fresh=probe.fresh,
-        processors=tables["processors"],
+        processors=probe.policies.rows("processors", Processor),
     )  # fmt: skip
     return facts | _spec_types(facts, tables)
 

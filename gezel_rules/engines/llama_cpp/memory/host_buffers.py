@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gezel_rules.errors import BadInput
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
-    from gezel_rules.engines.llama_cpp.memory.flags import Launch, Tables
+    from gezel_rules.engines.llama_cpp.memory.flags import Launch
     from gezel_rules.engines.llama_cpp.memory.header_info import TensorInfo
+    from gezel_rules.engines.llama_cpp.memory.tables import Amx, MemoryTables
 
 HOST, REPACK, AMX = "Host", "CPU_REPACK", "AMX"
 BUFFERS = (HOST, REPACK, AMX)
@@ -36,28 +37,29 @@ def padded_bytes(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def stays(tensor: TensorInfo, tables: Tables, *, experts: bool, multiplied: bool) -> Mapping[str, Stay]:
+def stays(tensor: TensorInfo, tables: MemoryTables, *, experts: bool, multiplied: bool) -> Mapping[str, Stay]:
     """Processor → where the tensor lies when it stays with the CPU. ``experts``: the matrix product picks from a stack
     of matrices; ``multiplied``: it is used in a matrix product at all."""
     dims = _trimmed(tensor.dims)
     whole = Stay(HOST, padded_bytes(tensor.nbytes))
     if not multiplied or len(dims) < 2:
-        return dict.fromkeys(tables["processors"], whole)
-    repacks = len(dims) == (3 if experts else 2) and _grouped(tables["repack"].get(tensor.type), dims)
-    amx = None if experts else _amx_bytes(tensor, dims, tables["amx"].get(tensor.type))
+        return dict.fromkeys(tables.processors, whole)
+    groups = tables.repack.get(tensor.type)
+    repacks = groups is not None and len(dims) == (3 if experts else 2) and dims[1] % groups.rows == 0
+    amx = None if experts else _amx_bytes(tensor, dims, tables.amx.get(tensor.type))
     return {
-        name: Stay(AMX, amx) if amx and row["amx"]
-        else Stay(REPACK, whole.bytes) if repacks and tensor.type in row["repack"]
+        name: Stay(AMX, amx) if amx and row.amx
+        else Stay(REPACK, whole.bytes) if repacks and tensor.type in row.repack
         else whole
-        for name, row in tables["processors"].items()
+        for name, row in tables.processors.items()
     }  # fmt: skip
 
 
-def processor_of(launch: Launch, tables: Tables) -> str:
+def processor_of(launch: Launch, tables: MemoryTables) -> str:
     """The processor a launch runs on. Raises BadInput for one that policy does not describe."""
-    name = launch.processor or str(tables["engine_defaults"]["memory"]["processor"])
-    if name not in tables["processors"]:
-        raise BadInput(f"processor '{name}' is none of: {', '.join(tables['processors'])}")
+    name = launch.processor or tables.defaults.processor
+    if name not in tables.processors:
+        raise BadInput(f"processor '{name}' is none of: {', '.join(tables.processors)}")
     return name
 
 
@@ -68,15 +70,11 @@ def _trimmed(dims: tuple[int, ...]) -> tuple[int, ...]:
     return dims
 
 
-def _grouped(row: Mapping[str, Any] | None, dims: tuple[int, ...]) -> bool:
-    return row is not None and dims[1] % int(row["rows"]) == 0
-
-
-def _amx_bytes(tensor: TensorInfo, dims: tuple[int, ...], row: Mapping[str, Any] | None) -> int | None:
+def _amx_bytes(tensor: TensorInfo, dims: tuple[int, ...], row: Amx | None) -> int | None:
     """Bytes in the AMX buffer (``ggml_backend_amx_get_alloc_size``): of a stack that is packed only the first matrix
     gets room, an oversight of the engine. ``None``: not there."""
-    if row is None or not _grouped(row, dims) or dims[0] % int(row["columns"]):
+    if row is None or dims[1] % row.rows or dims[0] % row.columns:
         return None
-    matrices = 1 if row.get("stacked") else max(1, prod(dims[2:]))
-    groups = dims[0] // int(row["columns"]) * dims[1]
-    return padded_bytes(tensor.nbytes // matrices + groups * int(row["adds"]))
+    matrices = 1 if row.stacked else max(1, prod(dims[2:]))
+    groups = dims[0] // row.columns * dims[1]
+    return padded_bytes(tensor.nbytes // matrices + groups * row.adds)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gezel_rules.engines.llama_cpp.memory.host_buffers import HOST, Stay, padded_bytes, stays
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
-    from gezel_rules.engines.llama_cpp.memory.flags import Tables
     from gezel_rules.engines.llama_cpp.memory.header_info import HeaderInfo, TensorInfo
+    from gezel_rules.engines.llama_cpp.memory.tables import Architecture, MemoryTables
 
 INPUT, OUTPUT = -1, -2
 """Places beside the layers: the input side always stays on the host; the output side counts as one more layer."""
+_PLACES = {"input": INPUT, "first": 0, "output": OUTPUT}
 
 
 class Weight(NamedTuple):
@@ -31,14 +32,14 @@ class Weight(NamedTuple):
     kept: bool = False
 
 
-def all_weights(header: HeaderInfo, row: Mapping[str, Any], tables: Tables) -> tuple[Weight, ...]:
+def all_weights(header: HeaderInfo, row: Architecture, tables: MemoryTables) -> tuple[Weight, ...]:
     """Every tensor of the header. A tied output is a second use of the token embedding and appears as one more
     ``OUTPUT`` weight of the same size."""
-    kept, known = tuple(row.get("mtp_keeps", ())), Known(tables)
-    found = [_weight(t, known, kept) for t in header.tensors]
+    known = Known(tables)
+    found = [_weight(t, known, row.mtp_keeps) for t in header.tensors]
     tied = _tied(header)
     if tied is not None:
-        here = {name: _shared(stay, bool(row.get("tied_twice"))) for name, stay in known.stays(tied, "output").items()}
+        here = {name: _shared(stay, row.tied_twice) for name, stay in known.stays(tied, "output").items()}
         found.append(_weight(tied, known)._replace(name=TIED, place=OUTPUT, lazy=False, stays=here))
     return tuple(found)
 
@@ -51,13 +52,13 @@ def _shared(stay: Stay, twice: bool) -> Stay:
 class Known:
     """Where tensors stay, worked out once for each type and shape: a model repeats few of them."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: MemoryTables) -> None:
         self.tables = tables
         self._found: dict[tuple[str, tuple[int, ...], bool, bool], Mapping[str, Stay]] = {}
 
     def stays(self, tensor: TensorInfo, bare: str) -> Mapping[str, Stay]:
         """Processor → where the tensor lies on the host when it is used as ``bare`` says."""
-        multiplied = not self.tables["tensors"].get(bare, {}).get("lookup", False)
+        multiplied = not self.tables.tensors.get(bare, self.tables.other_tensor).lookup
         key = tensor.type, tensor.dims, bare in EXPERTS, multiplied
         if key not in self._found:
             self._found[key] = stays(tensor, self.tables, experts=key[2], multiplied=multiplied)
@@ -82,16 +83,15 @@ def _weight(tensor: TensorInfo, known: Known, kept: tuple[str, ...] = ()) -> Wei
     name, tables = tensor.name, known.tables
     block, stem = _parted(name)
     bare = stem.rsplit(".", 1)[0]
-    row = tables["tensors"].get(bare, {})
-    limit = int(tables["engine_defaults"]["memory"]["lazy_read_above_bytes"])
+    row = tables.tensors.get(bare, tables.other_tensor)
     return Weight(
         name=name,
         bytes=padded_bytes(tensor.nbytes),
         stays=known.stays(tensor, bare),
-        place={"input": INPUT, "first": 0}.get(row.get("place", ""), OUTPUT) if block is None else block,
+        place=_PLACES[row.place] if block is None else block,
         experts=bare in EXPERTS,
         ffn=bare in DENSE,
-        lazy=bool(row.get("lazy")) and tensor.nbytes > limit,
+        lazy=row.lazy and tensor.nbytes > tables.defaults.lazy_read_above_bytes,
         dims=tensor.dims,
         kept=bare in kept,
     )

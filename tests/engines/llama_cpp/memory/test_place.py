@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 from engine_truth import architectures, index, shape
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from gezel_rules.engines.llama_cpp.memory.capacity import (
     cache_line,
     kv_bytes_per_token,
@@ -16,6 +13,9 @@ from gezel_rules.engines.llama_cpp.memory.capacity import (
     window_that_fits,
     with_window,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.placement import Pool, place
@@ -181,7 +181,7 @@ def test_caches_are_a_line_over_the_window(name):
         found = estimate_geometry(geo, with_window(launch, window))
         assert line.fixed_bytes + line.bytes_per_token * window == found.kv_bytes + found.recurrent_bytes
     assert kv_bytes_per_token(geo, launch) == line.bytes_per_token
-    assert "f16" in architectures()["cache_types"]
+    assert "f16" in architectures().cache_types
 
 
 def test_an_mtp_context_pipelines_over_devices_like_its_trunk():

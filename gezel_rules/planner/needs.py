@@ -1,0 +1,83 @@
+"""What the policies of every engine family must hold, because the core reads it by name; tested against the code."""
+
+from __future__ import annotations
+
+from gezel_rules.engines.pools import PoolKind
+from gezel_rules.policy.needs import LIST, Needs, TableNeed
+from gezel_rules.record import NamedTuple
+
+DECISIONS = ("prompt.endpoint", "refusal")
+
+
+class Backend(NamedTuple):
+    """A row of ``backends``."""
+
+    label: str
+    gpu: bool
+    host_buffer: bool
+
+
+class EngineAddress(NamedTuple):
+    """The row ``argv`` of ``engine_address``."""
+
+    host_flag: str
+    host: str
+    port_flag: str
+    port: int
+
+
+class Time(NamedTuple):
+    """A row of ``supervision_times``."""
+
+    seconds: float
+    mib_per_second: float | None
+
+
+class AnswerTokens(NamedTuple):
+    """A row of ``answer_tokens``."""
+
+    tokens: int
+
+
+class Step(NamedTuple):
+    """A row of ``recovery_steps``: its name, what it needs, the failure classes it helps with (none: any), how often in
+    one launch, and why."""
+
+    step: str
+    needs: str
+    failures: tuple[str, ...]
+    times: int
+    because: str
+
+
+class Restarts(NamedTuple):
+    """The row ``unexpected`` of ``restarts``."""
+
+    pauses: tuple[float, ...]
+    steady_seconds: float
+
+
+class EngineLogs(NamedTuple):
+    """The row ``file`` of ``engine_logs``."""
+
+    bytes: int
+    kept: int
+    launches: int
+    first_lines: int
+    last_lines: int
+
+
+TABLES = {
+    "answer_tokens": TableNeed(("completion", "chat"), AnswerTokens),
+    "backends": TableNeed(record=Backend),
+    "endpoints": TableNeed(),
+    "engine_address": TableNeed(("argv",), EngineAddress),
+    "engine_logs": TableNeed(("file",), EngineLogs),
+    "listening_lines": TableNeed(of="str", kind=LIST),
+    "pool_kinds": TableNeed(("discrete", "integrated", "unified", "rpc", "ram"), PoolKind),
+    "recovery_steps": TableNeed(record=Step, kind=LIST),
+    "restarts": TableNeed(("unexpected",), Restarts),
+    "supervision_times": TableNeed(("ready", "answer", "stop"), Time),
+}
+
+CORE = Needs(TABLES, DECISIONS)
