@@ -217,8 +217,7 @@ def engine_says(model: str, margins: tuple[int, ...], directory: Path) -> Fit | 
 
 
 def overlooked(made: Plan, directory: Path) -> int:
-    """Bytes that a real engine's fit forgets when there is no GPU: asked where the engine at hand packs weights as the
-    plan takes it to, else as the plan counts them."""
+    """Bytes that fit forgets without a GPU: asked where the engine at hand packs as the plan says, else the plan's."""
     name = header_file(made.subject.id)
     if name is None:
         return 0
