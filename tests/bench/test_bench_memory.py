@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import geometry
@@ -77,14 +78,14 @@ def test_memory_from_the_shell_for_the_first_time(measure, model, tmp_path):
 
 @pytest.mark.benchmark(group="memory")
 def test_one_estimate(measure, model):
-    tables = memory_tables(read_policies(policies_dir(), None))
+    tables = memory_tables(read_policies(policies_dir(), FAMILY, None))
     geo, windows = geometry(read_header(model), tables), iter(range(4096, 1 << 30, 256))
     measure("estimate, in process", lambda: estimate_geometry(geo, Launch(ctx=next(windows))), 50)
 
 
 @pytest.mark.benchmark(group="memory")
 def test_one_placement(measure, model):
-    tables = memory_tables(read_policies(policies_dir(), None))
+    tables = memory_tables(read_policies(policies_dir(), FAMILY, None))
     geo, windows = geometry(read_header(model), tables), iter(range(4096, 1 << 30, 256))
     pools = [Pool("GPU0", "discrete", 300 << 20), Pool("GPU1", "discrete", 200 << 20), Pool("ram", "ram", 8 << 30)]
     measure("placement, in process", lambda: place(geo, Launch(ctx=next(windows), parallel=1), pools), 20)

@@ -8,6 +8,7 @@ import pytest
 
 from gezel_rules.catalog import find, ids
 from gezel_rules.catalog.against_policy import check
+from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.facts.described_host import load_host
 from gezel_rules.places import catalog_dir, policies_dir
 from gezel_rules.planner.policies import read_policies
@@ -15,7 +16,7 @@ from gezel_rules.planner.policies import read_policies
 
 def tables() -> dict[str, set[str]]:
     """Table → its rows, over all policy files that have tables."""
-    found = read_policies(policies_dir(), None).tables
+    found = read_policies(policies_dir(), FAMILY, None).tables
     return {name: set(rows) for name, rows in found.items() if isinstance(rows, dict)}
 
 

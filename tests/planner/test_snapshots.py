@@ -6,6 +6,7 @@ them depends on the machine the tests run on.
 
 from __future__ import annotations
 
+import re
 import shlex
 from functools import cache
 from typing import Any
@@ -24,16 +25,8 @@ from gezel_rules.policy.model import STAND_DOWNS
 
 TELLING = [
     ("qwen3-8b", "rtx-4090"),  # a drafter for this backend
-    ("qwen3-8b", "rx-7900-xtx-rocm"),  # a drafter for another backend
-    ("qwen3.5-9b-mtp", "rtx-4090"),  # an MTP head: one slot
-    ("qwen3-30b-a3b", "rtx-4090"),  # a coarser cache for the window
     ("glm-4.5-air", "rtx-4090"),  # experts on the CPU
-    ("llama-3.1-8b-f16", "rtx-4090-pair"),  # two cards
-    ("mistral-small-24b", "rtx-5090-desktop"),  # a card that others use too
-    ("llama-4-scout", "mac-96g"),  # unified memory
-    ("gemma-3-270m", "cpu-32g"),  # no GPU, a base model
     ("deepseek-v3", "h200"),  # refused: no room
-    ("mamba-2.8b", "rx-7900-xtx-vulkan"),  # refused: excluded
 ]
 
 
@@ -71,10 +64,20 @@ def test_every_model_on_a_host(host: str, kept: SnapshotAssertion) -> None:
 
 @pytest.mark.parametrize(("model", "host"), TELLING)
 def test_a_whole_trace(model: str, host: str, kept: SnapshotAssertion) -> None:
-    """Facts with their sources, every rule beaten and why, the ladder. The digest changes with every comment."""
+    """Facts with their sources, every rule beaten and why, the ladder; without line numbers, which every added line
+    would change. The digest changes with every comment."""
     said = plan_json(plan(model, host))
     assert len(said["policy"]["digest"]) == 64
-    assert {**said, "policy": {**said["policy"], "digest": "DIGEST"}} == kept
+    assert without_lines({**said, "policy": {**said["policy"], "digest": "DIGEST"}}) == kept
+
+
+def without_lines(data: Any) -> Any:
+    """JSON data without the lines of files, in places and in words."""
+    if isinstance(data, dict):
+        return {key: without_lines(value) for key, value in data.items() if key != "line"}
+    if isinstance(data, list | tuple):
+        return [without_lines(item) for item in data]
+    return re.sub(r"(\.yaml):\d+", r"\1", data) if isinstance(data, str) else data
 
 
 # ---------------------------------------------------------------- each token has its rule

@@ -12,9 +12,10 @@ from small_set import compile_set, decided
 
 from gezel_rules.cli import main
 from gezel_rules.documents.source import Node
+from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.errors import BadInput
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.policies import needs
+from gezel_rules.planner.policies import needs_of
 from gezel_rules.policy.load import load_drafts
 from gezel_rules.policy.needs import annotation_of
 from gezel_rules.policy.seal import policy_paths
@@ -130,7 +131,7 @@ def test_every_column_says_what_it_means() -> None:
 def test_records_and_shipped_tables_have_the_same_columns() -> None:
     """Columns for people, and those that only rules read, are no fields; every other one is."""
     whens = " ".join(str(draft.decision) for draft in DRAFTS.decisions.values())
-    for name, need in needs().tables.items():
+    for name, need in needs_of(FAMILY).tables.items():
         if need.record is None:
             continue
         columns = {column: annotation_of(found) for column, found in DRAFTS.tables[name].declared.columns.items()}

@@ -13,6 +13,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import geometry
@@ -31,7 +32,7 @@ PRINTED = 0.006 * MIB
 @cache
 def architectures():
     """The architecture tables as policy ships them."""
-    return memory_tables(read_policies(policies_dir(), None))
+    return memory_tables(read_policies(policies_dir(), FAMILY, None))
 
 
 @cache

@@ -103,5 +103,5 @@ def test_a_processor_nobody_described():
 
 def test_the_table_names_types_it_describes():
     tables = architectures()
-    assert {kind for row in tables["processors"].values() for kind in row["repack"]} == set(tables["repack"])
+    assert {kind for row in tables.processors.values() for kind in row.repack} == set(tables.repack)
     assert BUFFERS == ("Host", "CPU_REPACK", "AMX")
