@@ -6,7 +6,6 @@ import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.cli.arguments import add_engine, session_of
@@ -14,6 +13,7 @@ from gezel_rules.engines import registry
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.printable import printable
 from gezel_rules.planner.plan import build_of
+from gezel_rules.record import NamedTuple
 from gezel_rules.session import Session
 from gezel_rules.session.offer import Offer, look
 

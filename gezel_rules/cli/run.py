@@ -12,12 +12,13 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from gezel_rules.cli.answer import Talk, answer_as_json, answer_once, asked_again, converse
 from gezel_rules.cli.arguments import add_conditions, add_model, conditions_of, session_of
 from gezel_rules.cli.ticker import ticking
 from gezel_rules.errors import BadInput, EngineFailed
+from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.launch import Order
 from gezel_rules.session import Prepared, Session, to_stderr

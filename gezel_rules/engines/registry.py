@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.errors import BadInput
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
-    from gezel_rules.engines.family import Family
+    from gezel_rules.engines.protocol import Family
 
 GROUP = "gezel_rules.families"
 

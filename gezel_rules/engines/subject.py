@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.catalog.records import Entry
-    from gezel_rules.engines.family import Family, ModelFile
+    from gezel_rules.engines.protocol import Family, ModelFile
 
 
 class Companion(NamedTuple):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.pools import SHARES_RAM, gpus
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.vocabulary import Word
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
-    from gezel_rules.engines.family import Family, Program
+    from gezel_rules.engines.family import Program
+    from gezel_rules.engines.protocol import Family
     from gezel_rules.policy.model import PolicySet
 
 Facts = dict[str, Fact]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.decisions.words import say, say_bytes
 from gezel_rules.errors import BadInput
 from gezel_rules.planner.plan import Plan, make_plan, plan_with
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.catalog.records import Entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.decisions.decide import Trace, decide
 from gezel_rules.facts.fact import UNKNOWN, Fact
@@ -13,9 +13,11 @@ from gezel_rules.planner.argv import Flag, flags
 from gezel_rules.planner.entry_facts import entry_facts, launch_facts
 from gezel_rules.planner.policies import read_policies
 from gezel_rules.planner.subject import Places, find_subject
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
-    from gezel_rules.engines.family import Family, Fit, MemoryUse, Program
+    from gezel_rules.engines.family import MemoryUse, Program
+    from gezel_rules.engines.protocol import Family, Fit
     from gezel_rules.engines.subject import Subject
     from gezel_rules.policy.model import PolicySet
 

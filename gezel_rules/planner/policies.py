@@ -9,7 +9,7 @@ from gezel_rules.facts.vocabulary import fact_types
 from gezel_rules.policy.seal import load_policies
 
 if TYPE_CHECKING:
-    from gezel_rules.engines.family import Family
+    from gezel_rules.engines.protocol import Family
     from gezel_rules.policy.model import PolicySet
     from gezel_rules.policy.needs import Needs
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines import registry
 from gezel_rules.engines.subject import Companion, Subject
 from gezel_rules.errors import BadInput
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.catalog import Entry
-    from gezel_rules.engines.family import Family, ModelFile
+    from gezel_rules.engines.protocol import Family, ModelFile
 
 OnShelf = Callable[[str], Any]
 """Model id → what the store holds of it (``by_role(role)`` gives files with path, size and sha256), or ``None``."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from gezel_rules import places
-from gezel_rules.engines.family import Family, OutsideSetting, Probe
+from gezel_rules.engines.family import OutsideSetting, Probe
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.host import host_facts
 from gezel_rules.facts.vocabulary import ENGINE
+from gezel_rules.record import NamedTuple
 from gezel_rules.session.session import Session
+
+if TYPE_CHECKING:
+    from gezel_rules.engines.protocol import Family
 
 
 class Offer(NamedTuple):

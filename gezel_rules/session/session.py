@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gezel_rules import DEFAULT_FAMILY, places
 from gezel_rules.errors import BadInput, Refused
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
-    from gezel_rules.engines.family import Family, Program
+    from gezel_rules.engines.family import Program
+    from gezel_rules.engines.protocol import Family
     from gezel_rules.planner.plan import Plan, Request
     from gezel_rules.policy.model import PolicySet
     from gezel_rules.runtime.interrupts import Interrupts

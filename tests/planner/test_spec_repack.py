@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from worlds import World, card, shape
 
-from gezel_rules.engines.llama_cpp.contract import PACKED_WEIGHTS
+from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 from gezel_rules.errors import BadInput
 from gezel_rules.planner.plan import plan_with, plan_without
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from gguf_files import write_gguf
 
 from gezel_rules.engines.family import Program
-from gezel_rules.engines.llama_cpp.contract import PACKED_WEIGHTS
+from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.plan import Plan, Request, make_plan
 from gezel_rules.planner.report import explainer, plan_json

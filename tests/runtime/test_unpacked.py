@@ -14,7 +14,8 @@ from types import MappingProxyType
 import pytest
 
 from gezel_rules import places
-from gezel_rules.engines.llama_cpp.contract import CONTRACT, PACKED_WEIGHTS
+from gezel_rules.engines.llama_cpp.contract import CONTRACT
+from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 from gezel_rules.engines.openai_http import Address, Call, complete
 from gezel_rules.errors import EngineFailed
 from gezel_rules.logs.watch import classify, load_log_policy

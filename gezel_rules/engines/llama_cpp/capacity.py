@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from gezel_rules.decisions.decide import decide
 from gezel_rules.engines.family import MemoryUse
-from gezel_rules.engines.llama_cpp.contract import PACKED_WEIGHTS
 from gezel_rules.engines.llama_cpp.draft_context import DraftContext
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
@@ -19,13 +18,15 @@ from gezel_rules.engines.llama_cpp.memory.search import largest
 from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor, memory_tables
 from gezel_rules.engines.llama_cpp.memory_use import memory_use, ram_left, usable_fact
 from gezel_rules.engines.llama_cpp.needs import Degradation, KvType, Window
+from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 from gezel_rules.engines.plain_functions import CALLABLES
 from gezel_rules.engines.pools import Pool, PoolKind, device_pools, lessened, ram_pool
 from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.decisions.decide import Trace
-    from gezel_rules.engines.family import ModelFile
+    from gezel_rules.engines.protocol import ModelFile
     from gezel_rules.engines.subject import Subject
     from gezel_rules.gguf.records import Header
     from gezel_rules.policy.model import PolicySet

@@ -7,8 +7,6 @@ from gezel_rules.engines.openai_http import Address, chat, complete, status
 
 HEALTH, GUARDED = "/health", "/v1/models"
 SECONDS = 5.0
-PACKED_WEIGHTS = "packed weights"
-"""Policy's word for them in ``recovery_steps``."""
 
 
 def ready(address: Address, key: str) -> bool:

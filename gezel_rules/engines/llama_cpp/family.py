@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gezel_rules.engines.family import Contract, MemoryCommand
-from gezel_rules.engines.llama_cpp.contract import CONTRACT, PACKED_WEIGHTS
+from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 
 if TYPE_CHECKING:
     from gezel_rules.catalog.records import Entry
     from gezel_rules.documents.declare import Kind
     from gezel_rules.documents.source import Node
-    from gezel_rules.engines.family import Facts, Fit, OutsideSetting, Probe, Program, Report, Tables
+    from gezel_rules.engines.family import OutsideSetting, Probe, Program, Report
+    from gezel_rules.engines.protocol import Facts, Fit, Tables
     from gezel_rules.engines.subject import Subject
     from gezel_rules.errors import Problem
     from gezel_rules.facts.fact import Fact
@@ -27,13 +28,18 @@ MAGIC = b"GGUF"
 
 
 class LlamaCpp:
-    """See ``engines.family.Family`` for what each member means."""
+    """See ``engines.protocol.Family`` for what each member means."""
 
     name = "llama-cpp"
     label = "llama.cpp"
     variable = "GEZEL_LLAMA_SERVER"
     leaves_out: Mapping[str, str] = {PACKED_WEIGHTS: "launch.packing_failed"}
-    contract: Contract = CONTRACT
+
+    @property
+    def contract(self) -> Contract:
+        from gezel_rules.engines.llama_cpp.contract import CONTRACT
+
+        return CONTRACT
 
     def vocabulary(self) -> Sequence[Word]:
         from gezel_rules.engines.llama_cpp.vocabulary import WORDS

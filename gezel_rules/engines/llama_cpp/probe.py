@@ -10,7 +10,8 @@ from gezel_rules.engines.llama_cpp.devices import DeviceRules, device_rules
 from gezel_rules.engines.llama_cpp.memory.tables import Processor
 
 if TYPE_CHECKING:
-    from gezel_rules.engines.family import Facts, OutsideSetting, Probe, Tables
+    from gezel_rules.engines.family import OutsideSetting, Probe
+    from gezel_rules.engines.protocol import Facts, Tables
 
 
 def probe_facts(probe: Probe) -> Facts:

@@ -12,7 +12,7 @@ from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
 
 if TYPE_CHECKING:
-    from gezel_rules.engines.family import Facts, Tables
+    from gezel_rules.engines.protocol import Facts, Tables
     from gezel_rules.engines.subject import Subject
     from gezel_rules.gguf.records import Header
 
