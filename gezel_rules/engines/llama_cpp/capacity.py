@@ -17,8 +17,8 @@ from gezel_rules.engines.llama_cpp.memory.placement import Pool as MemoryPool
 from gezel_rules.engines.llama_cpp.memory.search import largest
 from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor, memory_tables
 from gezel_rules.engines.llama_cpp.memory_use import memory_use, ram_left, usable_fact
-from gezel_rules.engines.llama_cpp.needs import Degradation, KvType, Window
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
+from gezel_rules.engines.llama_cpp.rows import Degradation, KvType, Window
 from gezel_rules.engines.plain_functions import CALLABLES
 from gezel_rules.engines.pools import Pool, PoolKind, device_pools, lessened, ram_pool
 from gezel_rules.facts.fact import UNKNOWN, Fact

@@ -30,9 +30,10 @@ def _libraries(program: Path) -> Iterator[Path]:
 
 
 def _names(folder: Path) -> list[str]:
+    """Files only: what Python compiles beside them comes and goes."""
     try:
         with os.scandir(folder) as entries:
-            return [entry.name for entry in entries]
+            return [entry.name for entry in entries if entry.is_file()]
     except OSError:
         return []
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gezel_rules.engines.llama_cpp.memory.tables import (
     Amx,
     Architecture,
@@ -14,64 +12,23 @@ from gezel_rules.engines.llama_cpp.memory.tables import (
     Speculation,
     TensorRow,
 )
+from gezel_rules.engines.llama_cpp.rows import (
+    Degradation,
+    DevicePrefix,
+    DrafterArchitecture,
+    KvType,
+    NearestStep,
+    SummaryRow,
+    Window,
+)
 from gezel_rules.engines.llama_cpp.vocabulary import WORDS
 from gezel_rules.policy.needs import LIST, Needs, TableNeed
-from gezel_rules.record import NamedTuple
 
 DECISIONS = (
     "backend.gpu", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget", "flag.rpc", "kv.type",
     "layout", "memory.beside", "placement.mode", "processor.used", "slots.count", "spec.n_max", "spec.type",
     "vision.loads", "window.tokens",
 )  # fmt: skip
-
-
-class Degradation(NamedTuple):
-    """The row ``step`` of ``degradation``."""
-
-    share: float
-    most: int
-
-
-class DevicePrefix(NamedTuple):
-    """A row of ``device_prefixes``."""
-
-    backend: str
-    kind: str
-
-
-class DrafterArchitecture(NamedTuple):
-    """A row of ``drafter_architectures``."""
-
-    mtp_head: bool
-
-
-class KvType(NamedTuple):
-    """A row of ``kv_types``."""
-
-    quantised: bool
-    automatic: bool
-    slow_on: tuple[str, ...]
-
-
-class SummaryRow(NamedTuple):
-    """A row of ``launch_summary``."""
-
-    flag: str
-    otherwise: Any
-    file: bool
-
-
-class NearestStep(NamedTuple):
-    """A row of ``nearest_steps``."""
-
-    setting: str
-    value: Any
-
-
-class Window(NamedTuple):
-    """A row of ``windows``."""
-
-    tokens: int
 
 
 _PLAN = {

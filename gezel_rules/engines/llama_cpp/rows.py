@@ -1,0 +1,56 @@
+"""Rows of this family's tables as code reads them; what their columns mean stands with the tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gezel_rules.record import NamedTuple
+
+
+class Degradation(NamedTuple):
+    """The row ``step`` of ``degradation``."""
+
+    share: float
+    most: int
+
+
+class DevicePrefix(NamedTuple):
+    """A row of ``device_prefixes``."""
+
+    backend: str
+    kind: str
+
+
+class DrafterArchitecture(NamedTuple):
+    """A row of ``drafter_architectures``."""
+
+    mtp_head: bool
+
+
+class KvType(NamedTuple):
+    """A row of ``kv_types``."""
+
+    quantised: bool
+    automatic: bool
+    slow_on: tuple[str, ...]
+
+
+class SummaryRow(NamedTuple):
+    """A row of ``launch_summary``."""
+
+    flag: str
+    otherwise: Any
+    file: bool
+
+
+class NearestStep(NamedTuple):
+    """A row of ``nearest_steps``."""
+
+    setting: str
+    value: Any
+
+
+class Window(NamedTuple):
+    """A row of ``windows``."""
+
+    tokens: int
