@@ -55,7 +55,7 @@ ENGINE = Shape(
     "'engine'",
     {
         "family": engine_family("The engine family it belongs to."),
-        "kind": required(TEXT, "Which program of the family: llama-server or embedded."),
+        "kind": required(TEXT, "Which program of the family."),
         "backend": required(Name("backends", "backend"), "One of the policy's backends."),
         "version": required(VERSION, "Its release."),
         "build": optional(whole(least=0), "Build number; unknown when left out."),
