@@ -17,6 +17,8 @@ from gezel_rules.facts.settings import AS_WRITTEN, SITE
 if TYPE_CHECKING:
     from gezel_rules.facts.vocabulary import Word
 
+_PREFIX = "settings."
+
 
 def _any_case(word: str) -> str:
     """A pattern for the word in capitals or not."""
@@ -39,8 +41,8 @@ _KINDS: dict[str, Kind] = {
 
 
 def site(words: Iterable[Word]) -> Shape:
-    """The shape of a site file where these words of the vocabulary are the settings."""
-    fields = {word.name.removeprefix("settings."): _field(word) for word in words}
+    """The shape of a site file for a vocabulary: its words ``settings.*`` are what may be set."""
+    fields = {word.name.removeprefix(_PREFIX): _field(word) for word in words if word.name.startswith(_PREFIX)}
     settings = Shape("settings", fields)
     sections: dict[str, Kind] = {"settings": settings, "models": Map(settings)}
     return SITE._replace(fields={key: SITE.fields[key]._replace(kind=kind) for key, kind in sections.items()})
@@ -53,7 +55,7 @@ def _field(word: Word) -> Field:
 
 def _kind(word: Word) -> Kind:
     if word.rows_of:
-        return Name(word.rows_of, word.name.removeprefix("settings."))
+        return Name(word.rows_of, word.name.removeprefix(_PREFIX))
     if word.kind == "integer":
         return Either((whole_number(least=word.minimum, unit=word.unit), _AMOUNTS.get(word.unit, _WHOLE)))
     return _KINDS[word.kind]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gezel_rules.author.reference import reference
-from gezel_rules.author.schemas import Form, forms
+from gezel_rules.author.schemas import FORMS, Form
 from gezel_rules.documents.declare import (
     FLAG,
     TEXT,
@@ -108,7 +108,7 @@ def test_a_shape_that_holds_itself_is_told_about_once() -> None:
     assert "| `all` | list of text or mapping: `when` | All of these. |" in page
 
 
-@pytest.mark.parametrize("form", forms(), ids=lambda form: form.name)
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_the_pages_of_all_files_hold_every_key(form: Form) -> None:
     page = reference(form.title, form.shape, form.blocks)
     keys = {key for shape in _shapes(form.shape, form.blocks) for key in shape.fields}

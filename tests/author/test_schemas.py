@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from gezel_rules.author.schemas import Form, forms, schema_files, write
+from gezel_rules.author.schemas import FORMS, Form, schema_files, write
 from gezel_rules.places import schemas_dir
-
-FORMS = forms()
 
 
 @pytest.mark.parametrize(("file", "text"), [*schema_files()], ids=[form.name for form in FORMS])
