@@ -46,7 +46,9 @@ def _policy(entry: Entry, width: int) -> Iterator[str]:
         said = f"{decision['flag']}: {decision['says']}" if "flag" in decision else decision["says"]
         yield from _wrapped(decision["name"], said, width, 4, column)
     for table in entry["tables"]:
-        yield from _wrapped(table["name"], f"table, {table['rows']} row{'s'[: table['rows'] != 1]}", width, 4, column)
+        said = f"table, {table['rows']} row{'s'[: table['rows'] != 1]}"
+        said += f": {table['says']}" if "says" in table else ""
+        yield from _wrapped(table["name"], said, width, 4, column)
 
 
 def _decision(entry: Entry, width: int) -> Iterator[str]:
@@ -109,12 +111,34 @@ def _read_by(entry: Entry, width: int) -> Iterator[str]:
 
 def _table(entry: Entry, width: int) -> Iterator[str]:
     yield f"{entry['name']}   {_place(entry)}"
+    yield from _columns(entry, width)
     rows = entry["rows"]
     column = 2 + max((len(key) for key in rows), default=0) if isinstance(rows, dict) else 0
     for key, row in rows.items() if isinstance(rows, dict) else [("", row) for row in rows]:
         yield from _wrapped(key, _cells(row), width, 4, column)
     yield ""
     yield from _read_by(entry, width)
+
+
+def _columns(entry: Entry, width: int) -> Iterator[str]:
+    """What a declared table says of itself and of its columns."""
+    if "says" not in entry:
+        return
+    yield from _wrapped("", entry["says"], width)
+    columns = {**entry["columns"], **({"each": entry["of"]} if "of" in entry else {})}
+    wide = 2 + max(map(len, columns), default=0)
+    for name, column in columns.items():
+        yield from _wrapped(name, _meaning(column), width, 2, wide)
+    if columns:
+        yield ""
+
+
+def _meaning(column: Entry) -> str:
+    """What a column holds and means, in one line."""
+    notes = [column["holds"] + (f" in {column['unit']}" if "unit" in column else "")]
+    notes += [f"{key} {_cells(column[key])}" for key in ("minimum", "maximum", "default") if key in column]
+    notes += ["may be left out"] if "optional" in column else []
+    return ", ".join(notes) + (f": {column['says']}" if "says" in column else "")
 
 
 def _cells(row: object) -> str:

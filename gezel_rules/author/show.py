@@ -8,8 +8,10 @@ from typing import Any
 from gezel_rules.author.check import Library
 from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import BadInput
+from gezel_rules.policy.cells import Column
 from gezel_rules.policy.load import Draft
 from gezel_rules.policy.model import CANDIDATE, Decision, Rule
+from gezel_rules.policy.tables import TableDraft
 
 Entry = dict[str, Any]
 
@@ -52,7 +54,7 @@ class Index:
     def _spelled_out(self, name: str) -> str:
         """The spelling of a flag that a decision has, of all the spellings of one option."""
         table = self.drafts.tables.get("option_spellings")
-        for option, others in table[0].items() if table else ():
+        for option, others in table.rows.items() if table else ():
             alike = (option, *others)
             if name in alike:
                 return next((spelling for spelling in alike if spelling in self._flags), name)
@@ -68,11 +70,11 @@ class Index:
     def _file(self, policy: str) -> Entry:
         file = next(file for file in self.drafts.files if file.policy == policy)
         decisions = [draft.decision for draft in self.drafts.decisions.values() if draft.decision.policy == policy]
-        tables = [name for name, (_, node) in self.drafts.tables.items() if node.text.name == file.file]
+        tables = [name for name, table in self.drafts.tables.items() if table.node.text.name == file.file]
         return {
             "kind": "policy", "name": policy, "version": file.version, "file": file.file, "summary": file.summary,
             "decisions": [{"name": d.name, "says": d.says, **({"flag": d.flag} if d.flag else {})} for d in decisions],
-            "tables": [{"name": name, "rows": len(self.drafts.tables[name][0])} for name in tables],
+            "tables": [_summed(name, self.drafts.tables[name]) for name in tables],
         }  # fmt: skip
 
     def _decision(self, draft: Draft) -> Entry:
@@ -92,12 +94,38 @@ class Index:
         return "table" if name in self.drafts.tables else "fact"
 
     def _table(self, name: str) -> Entry:
-        rows, node = self.drafts.tables[name]
-        file = next(file for file in self.drafts.files if file.file == node.text.name)
+        table = self.drafts.tables[name]
+        file = next(file for file in self.drafts.files if file.file == table.node.text.name)
         return {
             "kind": "table", "name": name, "policy": file.policy, "version": file.version,
-            "source": {"file": file.file, "line": _line(node)}, "rows": rows, "read_by": self.readers(name),
+            "source": {"file": file.file, "line": _line(table.node)}, **_declared(table),
+            "rows": table.rows, "read_by": self.readers(name),
         }  # fmt: skip
+
+
+def _summed(name: str, table: TableDraft) -> Entry:
+    says = {"says": table.declared.says} if table.declared else {}
+    return {"name": name, "rows": len(table.rows), **says}
+
+
+def _declared(table: TableDraft) -> Entry:
+    """What a declared table says of itself; nothing of a plain one."""
+    if table.declared is None:
+        return {}
+    columns = {name: _column(column) for name, column in table.declared.columns.items()}
+    of = {"of": _column(table.declared.of)} if table.declared.of else {}
+    return {"says": table.declared.says, "columns": columns, **of}
+
+
+def _column(column: Column) -> Entry:
+    """What a column holds, without what does not apply to it."""
+    plain = {
+        "says": column.says, "holds": column.said, "unit": column.unit, "optional": column.optional,
+        "default": column.default, "minimum": column.minimum, "maximum": column.maximum,
+    }  # fmt: skip
+    return {
+        key: value for key, value in plain.items() if value not in (None, "") and (key, value) != ("optional", False)
+    }
 
 
 def _line(node: Node) -> int:

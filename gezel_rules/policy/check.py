@@ -9,10 +9,11 @@ from gezel_rules.documents.source import Node
 from gezel_rules.errors import Problem
 from gezel_rules.lang.check import Checked, Scope, check, not_a_flag, set_when
 from gezel_rules.lang.parse import ExpressionError, below, dotted, parse, prefixes, reads
-from gezel_rules.lang.types import ANY, TEXT, Function, Type, join, table_type, type_of
+from gezel_rules.lang.types import ANY, TEXT, Function, Type, join
 from gezel_rules.policy.load import PLACEHOLDER, Draft, Drafts, Place
 from gezel_rules.policy.model import CANDIDATE, Decision, Part, Rule
 from gezel_rules.policy.reach import unreachable
+from gezel_rules.policy.relations import check_relations, types_of
 
 _FAILED = Type("any", optional=True)
 
@@ -21,8 +22,8 @@ def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[s
     """Type every decision in dependency order; problems go to ``drafts.problems``. Returns the checked decisions."""
     _require_free_names(drafts, facts)
     names = {name: _with_rows(type_, drafts) for name, type_ in facts.items()}
-    for name, (rows, _) in drafts.tables.items():
-        names[name] = table_type(rows) if isinstance(rows, dict) else type_of(rows)._replace(choices=None)
+    check_relations(drafts.tables, drafts.problems)
+    names |= types_of(drafts.tables)
     scope = Scope(names, {name: _with_param_rows(function, drafts) for name, function in functions.items()})
     checked: dict[str, Decision] = {}
     trees: dict[str, ast.expr] = {}
@@ -37,7 +38,7 @@ def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[s
 
 
 def _require_free_names(drafts: Drafts, facts: Mapping[str, Type]) -> None:
-    tables = {name: ("table", node) for name, (_, node) in drafts.tables.items()}
+    tables = {name: ("table", table.node) for name, table in drafts.tables.items()}
     decisions = {name: ("decision", draft.node) for name, draft in drafts.decisions.items()}
     for name, (what, node) in {**tables, **decisions}.items():
         if name in facts:
@@ -54,7 +55,7 @@ def _with_rows(type_: Type, drafts: Drafts) -> Type:
         return type_
     if type_.rows_of not in drafts.tables:
         return type_  # said where somebody reads it
-    return type_._replace(choices=frozenset(map(str, drafts.tables[type_.rows_of][0])), rows_of="")
+    return type_._replace(choices=frozenset(map(str, drafts.tables[type_.rows_of].rows)), rows_of="")
 
 
 def _order(drafts: Drafts, trees: dict[str, ast.expr]) -> list[str]:

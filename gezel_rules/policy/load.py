@@ -15,6 +15,7 @@ from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, NUMBER, TEXT, 
 from gezel_rules.documents.source import Node, did_you_mean, load_yaml
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.policy.model import CANDIDATE, HIT_POLICIES, STAND_DOWNS, WHATEVER, Decision, Part, PolicyFile, Rule
+from gezel_rules.policy.tables import TableDraft, read_table
 from gezel_rules.record import NamedTuple
 
 SECTIONS = {"tables": MAP, "decisions": MAP, "note": TEXT}
@@ -53,7 +54,7 @@ class Drafts(NamedTuple):
     """All files of a set, before their expressions are checked; ``unread`` names those that are no YAML."""
 
     files: list[PolicyFile]
-    tables: dict[str, tuple[Any, Node]]
+    tables: dict[str, TableDraft]
     decisions: dict[str, Draft]
     plain: dict[str, Any]
     problems: list[Problem]
@@ -122,7 +123,7 @@ def _require_name(name: str, node: Node, drafts: Drafts) -> bool:
         drafts.problems.append(key.problem(f"'{name}' means something else in expressions; choose another name"))
         return False
     draft, table = drafts.decisions.get(name), drafts.tables.get(name)
-    first = draft.node if draft else table[1] if table else None
+    first = draft.node if draft else table.node if table else None
     if first is not None:
         where = f"{first.text.name}:{(first.key or first).line}"
         drafts.problems.append(key.problem(f"'{name}' is already defined at {where}"))
@@ -131,23 +132,9 @@ def _require_name(name: str, node: Node, drafts: Drafts) -> bool:
 
 
 def _read_table(name: str, node: Node, drafts: Drafts) -> None:
-    if not _require_name(name, node, drafts):
-        return
-    if not isinstance(node.value, (dict, list)):
-        drafts.problems.append(node.problem(f"table '{name}' must be a mapping of rows or a list"))
-        return
-    if isinstance(node.value, dict):
-        _require_alike(name, node.value, drafts.problems)
-    drafts.tables[name] = (node.plain(), node)
-
-
-def _require_alike(name: str, rows: Mapping[str, Node], problems: list[Problem]) -> None:
-    """Rows with columns and rows without do not make one table: a lookup would not know what it gets."""
-    first = next(iter(rows.values()), None)
-    for key, row in rows.items():
-        if first is not None and isinstance(row.value, dict) != isinstance(first.value, dict):
-            said = f"table '{name}': row '{key}' and the first row must both have columns, or none"
-            problems.append(row.problem(said))
+    table = read_table(name, node, drafts.problems) if _require_name(name, node, drafts) else None
+    if table is not None:
+        drafts.tables[name] = table
 
 
 def _read_decision(name: str, node: Node, file: PolicyFile, drafts: Drafts) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gezel_rules.documents.shape import LIST, MAP, fits, kind_of
+from gezel_rules.documents.shape import INTEGER, LIST, MAP, NUMBER, fits, kind_of
 from gezel_rules.documents.source import Node
 from gezel_rules.errors import Problem
+from gezel_rules.policy.cells import KINDS
 from gezel_rules.policy.load import Drafts
+from gezel_rules.policy.tables import Declared, TableDraft
 from gezel_rules.record import NamedTuple
 
 
@@ -44,21 +46,37 @@ def unlike(drafts: Drafts, needs: Needs) -> list[Problem]:
     problems: list[Problem] = []
     for name, need in needs.tables.items():
         if name in drafts.tables:
-            _check_table(name, drafts.tables[name][1], need, problems)
+            _check_table(name, drafts.tables[name], need, problems)
     return problems
 
 
-def _check_table(name: str, node: Node, need: TableNeed, problems: list[Problem]) -> None:
-    key = node.key or node
-    if not fits(need.kind, node.value):
-        problems.append(key.problem(f"table '{name}' must be a {need.kind}, not a {kind_of(node.value)}"))
+def _check_table(name: str, table: TableDraft, need: TableNeed, problems: list[Problem]) -> None:
+    key, body = table.node.key or table.node, table.body
+    if not fits(need.kind, body.value):
+        problems.append(key.problem(f"table '{name}' must be a {need.kind}, not a {kind_of(body.value)}"))
         return
     for row in need.rows:
-        if row not in node.value:
+        if row not in body.value:
             problems.append(key.problem(f"table '{name}' has no row '{row}', which this program reads"))
-    rows = node.value if need.kind == LIST else node.value.values()
+    if table.declared is not None:
+        _check_columns(name, key, table.declared, need.columns, problems)
+        return
+    rows = body.value if need.kind == LIST else body.value.values()
     for row_node in rows if need.columns else ():
         _check_row(name, row_node, need.columns, problems)
+
+
+def _check_columns(
+    name: str, key: Node, declared: Declared, columns: Mapping[str, str], problems: list[Problem]
+) -> None:
+    """A declared table's rows are held against its columns already: only the columns themselves are asked for."""
+    for column, kind in columns.items():
+        said = kind.replace("|", " or ")
+        found = declared.columns.get(column)
+        if found is None or found.optional:
+            problems.append(key.problem(f"table '{name}' needs a column '{column}' ({said}) in every row"))
+        elif not set(KINDS[found.kind].split("|")) <= {*kind.split("|"), *((INTEGER,) if NUMBER in kind else ())}:
+            problems.append(key.problem(f"column '{column}' of '{name}' must be {said}, not {found.said}"))
 
 
 def _check_row(name: str, row: Node, columns: Mapping[str, str], problems: list[Problem]) -> None:

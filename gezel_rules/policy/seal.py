@@ -95,7 +95,7 @@ def compile_policies(
         drafts.problems.extend([*absent(drafts, needs, directory.name), *unlike(drafts, needs)])
     if drafts.problems:
         raise BadInput(in_order(drafts))
-    tables = {name: rows for name, (rows, _) in drafts.tables.items()}
+    tables = {name: table.filled for name, table in drafts.tables.items()}
     names = frozenset((*facts, *tables, *decisions, "candidate"))
     declared = [name for name in drafts.decisions if drafts.decisions[name].decision.flag]
     return PolicySet(decisions, tables, tuple(drafts.files), digest_of(drafts.plain, declared), names, tuple(declared))
@@ -119,7 +119,13 @@ def digest_of(plain: Mapping[str, Any], flags: Sequence[str]) -> str:
 
 def _in_order(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Tables with their rows as pairs, so that sorting keys leaves them where they are."""
-    return {name: list(rows.items()) if isinstance(rows, dict) else rows for name, rows in tables.items()}
+    return {name: _pairs(table) for name, table in tables.items()}
+
+
+def _pairs(table: Any) -> Any:
+    if isinstance(table, dict) and isinstance(table.get("rows"), dict):
+        return {**table, "rows": list(table["rows"].items())}
+    return list(table.items()) if isinstance(table, dict) else table
 
 
 def _key(paths: list[Path], directory: Path, facts: Mapping[str, Type], functions: Mapping[str, Function]) -> str:

@@ -28,6 +28,17 @@ WHOLE: dict[str, Any] = {
         "kv_types": {"f16": {"automatic": True, "slow_on": ["x"]}, "q8_0": {"automatic": False}},
         "limits": {"low": 1, "high": 2},
         "steps": ["experts", "layers"],
+        "needs": {
+            "says": "What a type needs.",
+            "columns": {
+                "there": {"words": ["head", "model"], "says": "what must be there"},
+                "share": {"kind": "number", "unit": "", "default": 1.0, "minimum": 0, "maximum": 1},
+                "slow_on": {"kind": "list", "of": {"rows_of": "kv_types"}, "optional": True},
+            },
+            "same_rows_as": "kv_types",
+            "rows": {"f16": {"there": "head"}, "q8_0": {"there": "model", "share": 0.5, "slow_on": ["f16"]}},
+        },
+        "words": {"says": "Some words.", "of": {"kind": "pattern"}, "rows": ["a+"]},
     },
     "decisions": {
         "kv.type": {
@@ -54,7 +65,10 @@ WHOLE: dict[str, Any] = {
         },
     },
 }
-BEYOND_SHAPE = ("named after its file", "duplicate rule id", "already defined", "unbalanced", "means something else")
+BEYOND_SHAPE = (
+    "named after its file", "duplicate rule id", "already defined", "unbalanced", "means something else",
+    "a row of '", "has no column", "' of '", "not a regular expression",
+)  # fmt: skip
 VALUES: list[Any] = [
     None,
     3,
@@ -97,7 +111,26 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
         elif action == "replace":
             parent[step] = copy.deepcopy(draw(st.sampled_from(VALUES)))
         elif isinstance(parent, dict):
-            key = draw(st.sampled_from(("extra", "then", "rules", "over", "hit", "when", "Big", "id", "a.b-c")))
+            key = draw(
+                st.sampled_from(
+                    (
+                        "extra",
+                        "then",
+                        "rules",
+                        "over",
+                        "hit",
+                        "when",
+                        "Big",
+                        "id",
+                        "a.b-c",
+                        "rows",
+                        "columns",
+                        "of",
+                        "kind",
+                        "optional",
+                    )
+                )
+            )
             parent[key] = parent.pop(step) if action == "rename" else copy.deepcopy(draw(st.sampled_from(VALUES)))
         if not _paths(policy):
             break

@@ -1,0 +1,86 @@
+"""What one cell of a table may hold, as its column declares it: kind, words, bounds; and its type in expressions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from gezel_rules.documents.shape import FLAG, INTEGER, LIST, NUMBER, TEXT, fits, kind_of
+from gezel_rules.documents.source import Node, did_you_mean
+from gezel_rules.errors import Problem
+from gezel_rules.lang.types import Type
+from gezel_rules.record import NamedTuple
+
+KINDS = {
+    "text": TEXT, "flag": FLAG, "integer": INTEGER, "number": NUMBER, "pattern": TEXT, "list": LIST,
+    "any": f"{TEXT}|{INTEGER}|{NUMBER}|{FLAG}",
+}  # fmt: skip
+"""Kinds of columns, as shapes of YAML. ``pattern`` is a regular expression; ``any`` a single value of whatever kind."""
+
+
+class Column(NamedTuple):
+    """What a column holds: ``kind`` and ``unit``; the ``words`` a text may be, or the node that names the table whose
+    rows they are (``rows_of``); whether a row may go without it (``optional``), or what then stands there
+    (``default``); the least and the most a number may be; ``of``: what a list holds."""
+
+    kind: str
+    says: str = ""
+    unit: str = ""
+    words: tuple[str, ...] = ()
+    rows_of: Node | None = None
+    optional: bool = False
+    default: Any = None
+    minimum: float | None = None
+    maximum: float | None = None
+    of: Column | None = None
+
+    @property
+    def said(self) -> str:
+        """The kind in the words of messages."""
+        if self.rows_of is not None:
+            return f"a row of {self.rows_of.value}"
+        if self.words:
+            return f"one of {', '.join(self.words)}"
+        return {"list": f"list of {self.of.said}" if self.of else "list", "pattern": "regular expression"}.get(
+            self.kind, KINDS[self.kind].replace("|", " or ")
+        )
+
+
+def check_cell(table: str, name: str, cell: Node, column: Column, problems: list[Problem]) -> None:
+    """Add what is wrong with a cell to ``problems``; whether a row of another table exists is asked later."""
+    if not fits(KINDS[column.kind], cell.value):
+        said = KINDS[column.kind].replace("|", " or ")
+        problems.append(cell.problem(f"'{name}' of '{table}' must be {said}, not {kind_of(cell.value)}"))
+    elif column.kind == "list" and column.of is not None:
+        for item in cell.value:
+            check_cell(table, name, item, column.of, problems)
+    elif column.words and cell.value not in column.words:
+        hint = did_you_mean(cell.value, column.words) or f" (known: {', '.join(column.words)})"
+        problems.append(cell.problem(f"'{name}' of '{table}' cannot be '{cell.value}'{hint}"))
+    elif column.kind == "pattern":
+        _check_pattern(cell, problems)
+    elif column.minimum is not None and cell.value < column.minimum:
+        problems.append(cell.problem(f"'{name}' of '{table}' must be at least {column.minimum}, not {cell.value}"))
+    elif column.maximum is not None and cell.value > column.maximum:
+        problems.append(cell.problem(f"'{name}' of '{table}' must be at most {column.maximum}, not {cell.value}"))
+
+
+def _check_pattern(cell: Node, problems: list[Problem]) -> None:
+    try:
+        re.compile(cell.value)
+    except re.error as error:
+        problems.append(cell.problem_within(f"not a regular expression: {error.msg}", error.pos or 0))
+    except (OverflowError, RecursionError):
+        problems.append(cell.problem("not a regular expression: too large"))
+
+
+def type_of_cell(column: Column, rows_of: Callable[[str], frozenset[str] | None]) -> Type:
+    """The type expressions see; ``rows_of`` gives the rows of a table (``None``: there is no such table)."""
+    if column.kind == "list":
+        return Type("list", optional=column.optional, item=type_of_cell(column.of, rows_of) if column.of else None)
+    kind = "text" if column.kind == "pattern" else column.kind
+    words = frozenset(column.words) if column.words else None
+    if column.rows_of is not None:
+        words = rows_of(str(column.rows_of.value))
+    return Type(kind, column.unit, column.optional, words)

@@ -1,0 +1,98 @@
+"""What tables say of each other: words that are rows of another table, tables that must have the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from gezel_rules.documents.source import Node, did_you_mean
+from gezel_rules.errors import Problem
+from gezel_rules.lang.types import Type, table_type, type_of
+from gezel_rules.policy.cells import Column, type_of_cell
+from gezel_rules.policy.tables import Declared, TableDraft
+
+Tables = Mapping[str, TableDraft]
+
+
+def check_relations(tables: Tables, problems: list[Problem]) -> None:
+    """Add every word that is no row, and every row that another table lacks, to ``problems``."""
+    for name, table in tables.items():
+        if table.declared is None:
+            continue
+        for column, cells in _columns(table.declared, table.body):
+            _check_words(name, column, cells, tables, problems)
+        if table.declared.same_rows_as is not None and isinstance(table.rows, dict):
+            _check_same_rows(name, table, table.declared.same_rows_as, tables, problems)
+
+
+def types_of(tables: Tables) -> dict[str, Type]:
+    """The types of tables as expressions see them: as declared, else as the rows of a plain one show."""
+
+    def rows_of(name: str) -> frozenset[str] | None:
+        return frozenset(map(str, tables[name].rows)) if name in tables else None
+
+    return {name: _type(table, rows_of) for name, table in tables.items()}
+
+
+def _type(table: TableDraft, rows_of: Callable[[str], frozenset[str] | None]) -> Type:
+    declared, rows = table.declared, table.rows
+    if declared is None:
+        return table_type(rows) if isinstance(rows, dict) else type_of(rows)._replace(choices=None)
+    if declared.of is not None:
+        item = type_of_cell(declared.of, rows_of)
+    else:
+        item = Type("record", fields={name: type_of_cell(column, rows_of) for name, column in declared.columns.items()})
+    if isinstance(rows, dict):
+        return Type("table", item=item, choices=frozenset(rows))
+    return Type("list", item=item)
+
+
+def _columns(declared: Declared, body: Node) -> Iterator[tuple[Column, list[Node]]]:
+    """Every column that holds words of other tables, with its cells (the items of a list each by itself)."""
+    rows: Collection[Any] = body.value.values() if isinstance(body.value, dict) else body.value
+    if declared.of is not None:
+        yield from _flat(declared.of, list(rows))
+    records = [row.value for row in rows if isinstance(row.value, dict)]
+    for name, column in declared.columns.items():
+        yield from _flat(column, [row[name] for row in records if name in row])
+
+
+def _flat(column: Column, cells: list[Node]) -> Iterator[tuple[Column, list[Node]]]:
+    if column.of is not None:
+        yield from _flat(column.of, [item for cell in cells if isinstance(cell.value, list) for item in cell.value])
+    elif column.rows_of is not None:
+        yield column, cells
+
+
+def _check_words(name: str, column: Column, cells: list[Node], tables: Tables, problems: list[Problem]) -> None:
+    assert column.rows_of is not None
+    other = _named(column.rows_of, tables, problems)
+    if other is None:
+        return
+    words = {word for word in other.rows if isinstance(word, str)}
+    for cell in cells:
+        if isinstance(cell.value, str) and cell.value not in words:
+            said = f"table '{column.rows_of.value}' has no row '{cell.value}'"
+            problems.append(cell.problem(said + did_you_mean(cell.value, words)))
+
+
+def _named(node: Node, tables: Tables, problems: list[Problem]) -> TableDraft | None:
+    """The table that a node names; that there is none is said there."""
+    if node.value in tables:
+        return tables[node.value]
+    problems.append(node.problem(f"no table '{node.value}'{did_you_mean(str(node.value), tables)}"))
+    return None
+
+
+def _check_same_rows(name: str, table: TableDraft, told: Node, tables: Tables, problems: list[Problem]) -> None:
+    other = _named(told, tables, problems)
+    if other is None:
+        return
+    for row in table.rows:
+        if row not in other.rows:
+            said = f"table '{told.value}' has no row '{row}', and '{name}' has the same rows as it"
+            problems.append((table.body.value[row].key or table.body).problem(said))
+    for row in other.rows:
+        if row not in table.rows:
+            said = f"table '{name}' has no row '{row}', and '{told.value}' has: their rows are the same"
+            problems.append((table.node.key or table.node).problem(said))
