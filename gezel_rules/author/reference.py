@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gezel_rules.documents import declare
 from gezel_rules.documents.declare import Field, Kind, Shape
-from gezel_rules.documents.read import accepts, bounds
+from gezel_rules.documents.wording import accepts, bounds
 from gezel_rules.record import NamedTuple
 
 Headings = dict[int | str, str]
@@ -60,6 +60,8 @@ def _parts(path: str, variant: str, kind: Kind, blocks: Mapping[str, Kind]) -> I
     elif isinstance(kind, declare.Variants):
         for key, shape in kind.by.items():
             yield from _parts(path, key, shape, blocks)
+        if kind.otherwise is not None:
+            yield from _parts(path, "", kind.otherwise, blocks)
     elif isinstance(kind, declare.Either):
         for each in kind.kinds:
             yield from _parts(path, variant, each, blocks)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gezel_rules.documents.declare import Anything, Map, Shape, optional
+from gezel_rules.documents.declare import ANYTHING, Map, Shape, optional
 from gezel_rules.documents.read import read
 from gezel_rules.documents.source import Node, did_you_mean, load_yaml
 from gezel_rules.errors import BadInput, Problem
@@ -39,13 +39,12 @@ NOT_SETTINGS = frozenset(
     }
 )
 
-AS_WRITTEN = Anything(("text", "whole number", "number", "true or false", "list", "mapping", "nothing"), "a value")
 SITE = Shape(
     "a site file",
     {
-        "settings": optional(Map(AS_WRITTEN), "Settings for every model on this machine."),
+        "settings": optional(Map(ANYTHING), "Settings for every model on this machine."),
         "models": optional(
-            Map(AS_WRITTEN), "Catalog id → settings for that model alone; they beat those for every model."
+            Map(ANYTHING), "Catalog id → settings for that model alone; they beat those for every model."
         ),
     },
     "What the operator of a machine wants. A variable GEZEL_<NAME> and --set beat it.",

@@ -9,10 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gezel_rules.documents.declare import FLAG, Either, Field, Kind, List, Map, Name, Number, Shape, Text, optional
+from gezel_rules.documents.declare import (
+    ANYTHING,
+    FLAG,
+    Either,
+    Field,
+    Kind,
+    List,
+    Map,
+    Name,
+    Number,
+    Shape,
+    Text,
+    optional,
+)
 from gezel_rules.documents.declare import whole as whole_number
 from gezel_rules.facts.setting_values import AMOUNT, FLAGS, WHOLE
-from gezel_rules.facts.settings import AS_WRITTEN, SITE
+from gezel_rules.facts.settings import SITE
 
 if TYPE_CHECKING:
     from gezel_rules.facts.vocabulary import Word
@@ -36,7 +49,7 @@ _KINDS: dict[str, Kind] = {
     "text": Either((_NOT_BLANK, Number())),
     "number": Either((Number(), _NOT_BLANK)),
     "flag": Either((FLAG, _SWITCH, whole_number(least=0, most=1))),
-    "list": Either((List(AS_WRITTEN), Text())),
+    "list": Either((List(ANYTHING), Text())),
 }
 
 
