@@ -16,6 +16,7 @@ from gezel_rules.engines.llama_cpp.described_header import HEADER
 from gezel_rules.facts.described_host import HOST
 from gezel_rules.facts.site import site
 from gezel_rules.facts.vocabulary import WORDS
+from gezel_rules.logs.file import LOG_POLICY
 from gezel_rules.places import schemas_dir
 from gezel_rules.record import NamedTuple
 
@@ -33,6 +34,7 @@ FORMS = (
     Form("catalog-entry", "Catalog entry", ENTRY, {"header": HEADER}),
     Form("host", "Described host", HOST),
     Form("site", "Site settings", site(WORDS)),
+    Form("log-policy", "Log policy", LOG_POLICY),
 )
 
 

@@ -192,6 +192,8 @@ def _either(node: Node, kind: declare.Either, called: str, problems: Problems) -
 
 def _text(node: Node, kind: declare.Text, called: str, problems: Problems) -> Value | None:
     text, quoted = node.value, bool(kind.noun) or not called
+    if kind is declare.TEXT:  # most of them
+        return Value(text, node, kind)
     wrong = _wrong_text(text, kind, quoted)
     meant = text if wrong or kind.means is None else kind.means(text)
     if not wrong and meant is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from gezel_rules.author.reference import reference
@@ -111,20 +113,22 @@ def test_a_shape_that_holds_itself_is_told_about_once() -> None:
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_the_pages_of_all_files_hold_every_key(form: Form) -> None:
     page = reference(form.title, form.shape, form.blocks)
-    keys = {key for shape in _shapes(form.shape, form.blocks) for key in shape.fields}
+    keys = {key for shape in _shapes(form.shape, form.blocks, []) for key in shape.fields}
     assert [key for key in sorted(keys) if f"\n| `{key}`" not in page] == []
     assert all(line.count(" | ") == 2 for line in page.splitlines() if line.startswith("| `"))
 
 
-def _shapes(kind: Kind, blocks: dict[str, Kind]) -> list[Shape]:
+def _shapes(kind: Kind, blocks: Mapping[str, Kind], found: list[Shape]) -> list[Shape]:
+    """Every shape that a kind is made of, each once."""
+    if any(kind is shape for shape in found):
+        return found
     if isinstance(kind, Shape):
-        below = [field.kind for field in kind.fields.values()] + ([kind.others] if kind.others else [])
-    else:
-        below = [
-            *getattr(kind, "by", {}).values(),
-            *getattr(kind, "kinds", ()),
-            *([kind.of] if isinstance(kind, (List, Map)) else []),
-        ]
-        below += [blocks[kind.name]] if isinstance(kind, Block) else []
-    own = [kind] if isinstance(kind, Shape) else []
-    return own + [shape for each in below if not isinstance(each, str) for shape in _shapes(each, blocks)]
+        found.append(kind)
+    below = [field.kind for field in getattr(kind, "fields", {}).values()]
+    below += [*getattr(kind, "by", {}).values(), getattr(kind, "others", None), getattr(kind, "of", None)]
+    below += kind.kinds if isinstance(kind, Either) else ()
+    below += [blocks.get(kind.name)] if isinstance(kind, Block) else []
+    for each in below:
+        if each is not None and not isinstance(each, str):
+            _shapes(each, blocks, found)
+    return found
