@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gezel_rules.documents import shape
+from gezel_rules.documents import kinds as yaml
 from gezel_rules.record import NamedTuple
 
 
@@ -73,7 +73,7 @@ class Flag(NamedTuple):
 
 
 class Anything(NamedTuple):
-    """A value that is taken as it stands, of one of these ``kinds`` (words of ``shape.kind_of``), which messages call
+    """A value that is taken as it stands, of one of these ``kinds`` (words of ``kinds.kind_of``), which messages call
     ``a`` (``a single value``)."""
 
     kinds: tuple[str, ...]
@@ -84,7 +84,7 @@ class Block(NamedTuple):
     """What is declared and read elsewhere, under this ``name``: the ``header`` of an entry. ``kinds`` as above."""
 
     name: str
-    kinds: tuple[str, ...] = (shape.MAP,)
+    kinds: tuple[str, ...] = (yaml.MAP,)
 
 
 class List(NamedTuple):
@@ -146,8 +146,8 @@ class Either(NamedTuple):
 
 Kind = Text | Word | Name | Number | Flag | Anything | Block | List | Map | Shape | Variants | Either
 
-SINGLE = Anything((shape.TEXT, shape.INTEGER, shape.NUMBER, shape.FLAG), "a single value")
-ANYTHING = Anything((*SINGLE.kinds, shape.LIST, shape.MAP, shape.NOTHING), "a value")
+SINGLE = Anything((yaml.TEXT, yaml.INTEGER, yaml.NUMBER, yaml.FLAG), "a single value")
+ANYTHING = Anything((*SINGLE.kinds, yaml.LIST, yaml.MAP, yaml.NOTHING), "a value")
 TEXT = Text()
 WORDING = Text(least=1)
 """Text for people to read."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from gezel_rules.documents import declare
 from gezel_rules.documents.declare import Kind, Shape
-from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, NOTHING, NUMBER, TEXT
+from gezel_rules.documents.kinds import FLAG, INTEGER, LIST, MAP, NOTHING, NUMBER, TEXT
 
 Schema = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gezel_rules.documents import declare
 from gezel_rules.documents.declare import Kind
-from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, NUMBER, TEXT
+from gezel_rules.documents.kinds import FLAG, INTEGER, LIST, MAP, NUMBER, TEXT
 
 _ACCEPTS: dict[type, tuple[str, ...]] = {
     declare.Text: (TEXT,),
