@@ -35,7 +35,7 @@ def json_schema(file: str, title: str, shape: Shape, blocks: Mapping[str, Kind] 
 
 def definition_name(what: str) -> str:
     """``one-device`` for ``one device``, ``header`` for ``'header'``."""
-    words = what.replace("'", "").split()
+    words = what.replace("'{}'", "").replace("'", "").split()
     return "-".join(words[1:] if words[0] in ("a", "an") else words)
 
 

@@ -214,7 +214,8 @@ def _wrong_text(text: str, kind: declare.Text, quoted: bool) -> str:
 
 def _other(kind: declare.Text, quoted: bool) -> str:
     """That it is something else than the kind says."""
-    return f"{'is not' if quoted else 'must be'} {kind.a} such as {' or '.join(kind.examples)}"
+    such = f" such as {' or '.join(kind.examples)}" if kind.examples else ""
+    return f"{'is not' if quoted else 'must be'} {kind.a}{such}"
 
 
 def _word(node: Node, kind: declare.Word, called: str, problems: Problems) -> Value | None:
