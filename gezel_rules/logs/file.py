@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gezel_rules.documents.declare import FLAG, TEXT, Either, List, Map, Shape, Text, Word, optional, required, whole
 from gezel_rules.logs.model import GPU_VERDICTS, range_of
-from gezel_rules.policy.file import EVIDENCE, HEAD, ID
+from gezel_rules.policy.head import EVIDENCE, HEAD, ID
 
 SHORTEST = 4  # characters of a literal: shorter ones stand in every other line
 LEVELS = {"debug": "D", "info": "I", "warning": "W", "error": "E"}

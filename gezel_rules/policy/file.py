@@ -1,4 +1,4 @@
-"""What a policy file may hold: its head, which log policies share, its tables and its decisions.
+"""What a policy file may hold: its tables and its decisions.
 
 What expressions mean, and whether the cells of a table are what its columns say, is checked after the reading.
 """
@@ -26,40 +26,11 @@ from gezel_rules.documents.declare import (
     required,
 )
 from gezel_rules.policy.cells import KINDS
+from gezel_rules.policy.head import EVIDENCE, HEAD, ID
 from gezel_rules.policy.model import HIT_POLICIES
 
 LEVELS = ("environment", "operator", "machine", "catalog", "gguf", "policy")
 VERDICTS = ("accept", "reject")
-ID = Text("lower case words joined by '-'", ("not-enough",), pattern=r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-VERSION = Text("MAJOR.MINOR.PATCH", ("1.2.0",), pattern=r"[0-9]+\.[0-9]+\.[0-9]+")
-
-
-def _day(text: str) -> str | None:
-    """A day of the calendar, as it is written."""
-    from datetime import date
-
-    try:
-        return text if date.fromisoformat(text).isoformat() == text else None
-    except ValueError:
-        return None
-
-
-DATE = Text("a date", ("2027-08-29",), pattern=r"[0-9]{4}-[0-9]{2}-[0-9]{2}", means=_day)
-EVIDENCE = Shape(
-    "evidence",
-    {
-        "note": required(TEXT, "What was found."),
-        "measured": optional(DATE, "When it was measured."),
-        "where": optional(TEXT, "On what machine, engine and model."),
-        "expires": optional(DATE, "From this day on 'policy check' asks for a new measurement."),
-    },
-    "Where a figure comes from.",
-)
-HEAD = {
-    "version": required(VERSION, "Raise it with every change of meaning: records carry it."),
-    "summary": required(TEXT, "One sentence: the question this file answers."),
-}
-
 NAME = Text("a name: lower case words joined by '_' or '.'", pattern=r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*")
 """Of a decision or a table; one with a '-' cannot be read by an expression."""
 _JUDGEMENT = {
@@ -83,7 +54,7 @@ RULE = Shape(
     {
         "id": required(ID, "Its name in traces, once per decision."),
         **_JUDGEMENT,
-        "then": required(_JUDGEMENT["then"].kind, _JUDGEMENT["then"].says),
+        "then": _JUDGEMENT["then"]._replace(required=True),
     },
 )
 _VERDICT = {"properties": {"then": {"enum": list(VERDICTS)}}}
