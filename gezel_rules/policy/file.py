@@ -40,7 +40,7 @@ _JUDGEMENT = {
     ),
     "then": optional(
         Anything((yaml.TEXT, yaml.INTEGER, yaml.NUMBER, yaml.FLAG, yaml.NOTHING)),
-        "The value: an expression, or a number, true, false or none. A word needs quotes inside the text: \"'q8_0'\".",
+        "The value: an expression, or a number, true, false or none. A word needs quotes inside the text: \"'word'\".",
     ),
     "because": optional(TEXT, "The reason, for people; {expression} is replaced by its value with its unit."),
     "level": optional(
