@@ -44,7 +44,7 @@ SOMEWHERE: Mapping[str, Mapping[str, str]] = {
     "engines/llama_cpp/memory/placement.py": {"cpu": PLACEMENT},
     "engines/llama_cpp/capacity.py": {"cpu": PLACEMENT},
     "planner/nearest.py": {"cpu": PLACEMENT},
-    "planner/needs.py": {"cpu": PLACEMENT},
+    "engines/llama_cpp/needs.py": {"cpu": PLACEMENT},
     "engines/llama_cpp/embedded.py": {"Available devices:": AS_THE_ENGINE},
 }  # fmt: skip
 
@@ -59,7 +59,7 @@ def _read() -> tuple[dict[str, Any], set[str], set[str]]:
         if path.parent.name == "logs":
             logs |= set(_looked_for(plain))
             continue
-        tables |= plain.get("tables") or {}
+        tables |= {name: table["rows"] for name, table in (plain.get("tables") or {}).items()}
         flags |= {decision["flag"] for decision in (plain.get("decisions") or {}).values() if "flag" in decision}
     return tables, flags, logs
 

@@ -6,15 +6,15 @@ import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from gezel_rules import places
-from gezel_rules.cache import keep
 from gezel_rules.errors import BadInput
 
 if TYPE_CHECKING:
     from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, PoolUse
-    from gezel_rules.engines.llama_cpp.memory.launch import Launch, Tables
+    from gezel_rules.engines.llama_cpp.memory.launch import Launch
+    from gezel_rules.engines.llama_cpp.memory.tables import MemoryTables
 
 GIB = 1 << 30
 BAR = 40  # columns
@@ -91,34 +91,12 @@ def launch_of(args: argparse.Namespace) -> Launch:
     )
 
 
-def tables(directory: Path) -> Tables:
-    """The tables of memory/architectures.yaml; kept as JSON beside other caches, for YAML takes longer to read than
-    everything else here. Raises BadInput when the file is missing or no policy."""
-    import hashlib
-    import json
+def tables(directory: Path) -> MemoryTables:
+    """The tables of a directory's policies. Raises BadInput with every problem of the set."""
+    from gezel_rules.engines.llama_cpp.memory.tables import memory_tables
+    from gezel_rules.planner.policies import read_policies
 
-    path = directory / "memory" / "architectures.yaml"
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    kept = places.cache_dir() / f"memory-{hashlib.sha256(data).hexdigest()[:32]}.json"
-    try:
-        found: Tables = json.loads(kept.read_bytes())
-    except (OSError, ValueError):
-        found = _read_tables(path)
-        keep(kept, json.dumps(found, separators=(",", ":")).encode())
-    return found
-
-
-def _read_tables(path: Path) -> Tables:
-    from gezel_rules.documents.source import load_yaml
-
-    plain = load_yaml(path, places.shown(path)).plain()
-    rows: Any = plain.get("tables") if isinstance(plain, dict) else None
-    if not isinstance(rows, dict) or "architectures" not in rows:
-        raise BadInput(f"{places.shown(path)}: has no table 'architectures'")
-    return rows
+    return memory_tables(read_policies(directory, places.cache_dir()))
 
 
 def lines(name: str, found: Estimate) -> Iterator[str]:

@@ -20,7 +20,7 @@ from gezel_rules.cli.request import policies_of
 from gezel_rules.engines.llama_cpp.functions import SIGNATURES
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.vocabulary import WORDS, Word, fact_types
-from gezel_rules.planner.needs import NEEDS
+from gezel_rules.planner.policies import needs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace, today: date | None = None) -> int:
     schemas = places.schemas_dir()
     against = Against(
-        fact_types(), SIGNATURES, NEEDS, schemas / "policy.schema.json", schemas / "log-policy.schema.json", _read_logs,
-        today or date.today(),
+        fact_types(), SIGNATURES, needs(), schemas / "policy.schema.json", schemas / "log-policy.schema.json",
+        _read_logs, today or date.today(),
     )  # fmt: skip
     report = check_directory(_directory(Path(args.what) if args.what else policies_of(args)), against)
     if args.json:

@@ -14,6 +14,13 @@ SHARES_RAM = ("unified", "integrated")
 """Kinds of devices whose memory is the machine's RAM."""
 
 
+class PoolKind(NamedTuple):
+    """A row of ``pool_kinds``: how much of a pool's total counts, and the MiB kept free for others."""
+
+    share: float
+    headroom_mib: int
+
+
 class Pool(NamedTuple):
     """``usable``: bytes a launch may take; ``None`` when the machine does not say. ``why`` shows the sum."""
 
@@ -30,7 +37,7 @@ def gpus(devices: Any) -> list[dict[str, Any]]:
     return cards or [d for d in devices or () if d["kind"] in SHARES_RAM]
 
 
-def device_pools(facts: Mapping[str, Fact], kinds: Mapping[str, Any], held: Mapping[str, int]) -> tuple[Pool, ...]:
+def device_pools(facts: Mapping[str, Fact], kinds: Mapping[str, PoolKind], held: Mapping[str, int]) -> tuple[Pool, ...]:
     """The pools of the cards the engine offers, in its order."""
     devices = facts["devices"].value
     return tuple(
@@ -46,7 +53,7 @@ def lessened(pool: Pool, share: float) -> Pool:
 
 
 def ram_pool(
-    facts: Mapping[str, Fact], kinds: Mapping[str, Any], held: Mapping[str, int], cards: tuple[Pool, ...]
+    facts: Mapping[str, Fact], kinds: Mapping[str, PoolKind], held: Mapping[str, int], cards: tuple[Pool, ...]
 ) -> Pool:
     """The pool of the RAM; where a GPU shares it, what that GPU's pool leaves."""
     total, free = facts["host.ram_total"].value, facts["host.ram_free"].value
@@ -62,16 +69,16 @@ def _known(value: Any) -> int | None:
 
 
 def _pool(
-    name: str, kind: str, total: int | None, free: int | None, kinds: Mapping[str, Any], held: Mapping[str, int]
+    name: str, kind: str, total: int | None, free: int | None, kinds: Mapping[str, PoolKind], held: Mapping[str, int]
 ) -> Pool:
     """The smaller of what policy leaves of the total, and what is free now."""
     rule = kinds[kind]
-    headroom, reserved = int(rule["headroom_mib"]) * MIB, held.get(name, 0)
+    headroom, reserved = rule.headroom_mib * MIB, held.get(name, 0)
     if total is None:
         return Pool(name, kind, None, f"{name}: size unknown")
-    budget = int(total * rule["share"]) - headroom - reserved
+    budget = int(total * rule.share) - headroom - reserved
     usable = max(0, budget if free is None else min(budget, free - headroom))
-    words = f"{name} {say_bytes(total)} × {rule['share']:.0%} − {say_bytes(headroom)} headroom"
+    words = f"{name} {say_bytes(total)} × {rule.share:.0%} − {say_bytes(headroom)} headroom"
     words += f" − {say_bytes(reserved)} held by others" if reserved else ""
     words += f", {say_bytes(free)} free now" if free is not None else ""
     return Pool(name, kind, usable, words)

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gezel_rules.decisions.decide import Trace, decide
 from gezel_rules.engines.llama_cpp.capacity import Capacity, taken
-from gezel_rules.engines.llama_cpp.functions import SIGNATURES
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.facts.vocabulary import fact_types
 from gezel_rules.gguf.records import Header
 from gezel_rules.planner import gather
 from gezel_rules.planner.argv import Flag, flags
+from gezel_rules.planner.policies import read_policies as read_policies
 from gezel_rules.planner.subject import Places, Subject, find_subject, header_at
 from gezel_rules.policy.model import PolicySet
-from gezel_rules.policy.seal import load_policies
 from gezel_rules.record import NamedTuple
-
-if TYPE_CHECKING:
-    from gezel_rules.policy.needs import Needs
 
 PLACED_BY = ("kv.type", "window.tokens", "slots.count", "spec.type", "memory.beside", "placement.mode")
 """The decisions a placement follows from, in the order ``Capacity.placed`` takes them."""
@@ -80,17 +75,6 @@ class Plan(NamedTuple):
         cards = self.capacity.cards[: len(self.estimate.pools) - 1]
         names = [*(card.name for card in cards), self.capacity.ram.name]
         return dict(zip(names, taken(self.estimate, self.beside), strict=True))
-
-
-def read_policies(directory: Path, cache: Path | None) -> PolicySet:
-    """The policies of a directory, checked against the vocabulary. Raises BadInput with every problem."""
-    return load_policies(directory, fact_types(), SIGNATURES, cache, _needs)
-
-
-def _needs() -> Needs:
-    from gezel_rules.planner.needs import NEEDS  # only when a set is compiled
-
-    return NEEDS
 
 
 def make_plan(request: Request) -> Plan:

@@ -1,56 +1,82 @@
-"""The decisions and tables that code reads by name. A test holds this against the code."""
+"""What the policies of every engine family must hold, because the core reads it by name; tested against the code."""
 
 from __future__ import annotations
 
-from gezel_rules.documents.shape import FLAG, INTEGER, LIST, NUMBER, TEXT
-from gezel_rules.facts.vocabulary import WORDS
-from gezel_rules.policy.needs import Needs, TableNeed
+from gezel_rules.engines.pools import PoolKind
+from gezel_rules.policy.needs import LIST, Needs, TableNeed
+from gezel_rules.record import NamedTuple
 
-DECISIONS = (
-    "backend.gpu", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget", "flag.rpc", "kv.type",
-    "layout", "memory.beside", "placement.mode", "prompt.endpoint", "refusal", "slots.count", "spec.n_max", "spec.type",
-    "vision.loads", "window.tokens",
-)  # fmt: skip
+DECISIONS = ("prompt.endpoint", "refusal")
 
-_PLAN = {
-    "backends": TableNeed(columns={"label": TEXT, "gpu": FLAG}),
-    "degradation": TableNeed(rows=("step",), columns={"share": NUMBER, "most": INTEGER}),
-    "device_prefixes": TableNeed(columns={"backend": TEXT, "kind": TEXT}),
-    "drafter_architectures": TableNeed(),
-    "integrated_gpus": TableNeed(LIST),
-    "kv_types": TableNeed(columns={"automatic": FLAG}),
-    "launch_summary": TableNeed(columns={"flag": TEXT}),
-    "nearest_steps": TableNeed(columns={"setting": TEXT}),
-    "offload_steps": TableNeed(LIST),
-    "option_spellings": TableNeed(),
-    "placement_words": TableNeed(rows=("resident", "cpu")),
-    "pool_kinds": TableNeed(
-        rows=("discrete", "integrated", "unified", "rpc", "ram"), columns={"share": NUMBER, "headroom_mib": INTEGER}
-    ),
-    "projector_architectures": TableNeed(LIST),
-    "secret_arguments": TableNeed(LIST),
-    "software_renderers": TableNeed(LIST),
-    "windows": TableNeed(rows=("floor",), columns={"tokens": INTEGER}),
-}
-_MEMORY = {
-    "architectures": TableNeed(),
-    "cache_types": TableNeed(columns={"bytes": INTEGER, "quantized": FLAG}),
-    "engine_defaults": TableNeed(rows=("memory",)),
-    "repack": TableNeed(columns={"rows": INTEGER}),
-    "speculation": TableNeed(columns={"n_max": INTEGER, "rollback": FLAG, "context": TEXT}),
-    "tensors": TableNeed(),
-}
-_RUNTIME = {
-    "answer_tokens": TableNeed(rows=("completion", "chat"), columns={"tokens": INTEGER}),
-    "engine_address": TableNeed(rows=("host", "port"), columns={"flag": TEXT, "assumed": f"{TEXT}|{INTEGER}"}),
-    "engine_logs": TableNeed(rows=("file", "lines")),
-    "listening_lines": TableNeed(LIST),
-    "recovery_steps": TableNeed(
-        LIST, columns={"step": TEXT, "needs": TEXT, "failures": LIST, "times": INTEGER, "because": TEXT}
-    ),
-    "restarts": TableNeed(rows=("unexpected",), columns={"pauses": LIST, "steady_seconds": NUMBER}),
-    "supervision_times": TableNeed(rows=("ready", "answer", "stop"), columns={"seconds": NUMBER}),
-}
-_WORDS = {word.rows_of: TableNeed() for word in WORDS if word.rows_of}
 
-NEEDS = Needs({**_WORDS, **_PLAN, **_MEMORY, **_RUNTIME}, DECISIONS)
+class Backend(NamedTuple):
+    """A row of ``backends``."""
+
+    label: str
+    gpu: bool
+
+
+class EngineAddress(NamedTuple):
+    """The row ``argv`` of ``engine_address``."""
+
+    host_flag: str
+    host: str
+    port_flag: str
+    port: int
+
+
+class Time(NamedTuple):
+    """A row of ``supervision_times``."""
+
+    seconds: float
+    mib_per_second: float | None
+
+
+class AnswerTokens(NamedTuple):
+    """A row of ``answer_tokens``."""
+
+    tokens: int
+
+
+class Step(NamedTuple):
+    """A row of ``recovery_steps``: its name, what it needs, the failure classes it helps with (none: any), how often in
+    one launch, and why."""
+
+    step: str
+    needs: str
+    failures: tuple[str, ...]
+    times: int
+    because: str
+
+
+class Restarts(NamedTuple):
+    """The row ``unexpected`` of ``restarts``."""
+
+    pauses: tuple[float, ...]
+    steady_seconds: float
+
+
+class EngineLogs(NamedTuple):
+    """The row ``file`` of ``engine_logs``."""
+
+    bytes: int
+    kept: int
+    launches: int
+    first_lines: int
+    last_lines: int
+
+
+TABLES = {
+    "answer_tokens": TableNeed(("completion", "chat"), AnswerTokens),
+    "backends": TableNeed(record=Backend),
+    "endpoints": TableNeed(),
+    "engine_address": TableNeed(("argv",), EngineAddress),
+    "engine_logs": TableNeed(("file",), EngineLogs),
+    "listening_lines": TableNeed(of="str", kind=LIST),
+    "pool_kinds": TableNeed(("discrete", "integrated", "unified", "rpc", "ram"), PoolKind),
+    "recovery_steps": TableNeed(record=Step, kind=LIST),
+    "restarts": TableNeed(("unexpected",), Restarts),
+    "supervision_times": TableNeed(("ready", "answer", "stop"), Time),
+}
+
+CORE = Needs(TABLES, DECISIONS)

@@ -13,10 +13,11 @@ from gezel_rules.lang.types import Type
 from gezel_rules.record import NamedTuple
 
 KINDS = {
-    "text": TEXT, "flag": FLAG, "integer": INTEGER, "number": NUMBER, "pattern": TEXT, "list": LIST,
+    "text": TEXT, "flag": FLAG, "integer": INTEGER, "number": NUMBER, "pattern": TEXT, "list": LIST, "table": TEXT,
     "any": f"{TEXT}|{INTEGER}|{NUMBER}|{FLAG}",
 }  # fmt: skip
-"""Kinds of columns, as shapes of YAML. ``pattern`` is a regular expression; ``any`` a single value of whatever kind."""
+"""Kinds of columns, as shapes of YAML. ``pattern`` is a regular expression; ``table`` the name of a table; ``any`` a
+single value of whatever kind."""
 
 
 class Column(NamedTuple):
@@ -42,9 +43,12 @@ class Column(NamedTuple):
             return f"a row of {self.rows_of.value}"
         if self.words:
             return f"one of {', '.join(self.words)}"
-        return {"list": f"list of {self.of.said}" if self.of else "list", "pattern": "regular expression"}.get(
-            self.kind, KINDS[self.kind].replace("|", " or ")
-        )
+        if self.kind == "list":
+            return f"list of {self.of.said}" if self.of else "list"
+        return _SAID.get(self.kind) or KINDS[self.kind].replace("|", " or ")
+
+
+_SAID = {"pattern": "regular expression", "table": "name of a table"}
 
 
 def check_cell(table: str, name: str, cell: Node, column: Column, problems: list[Problem]) -> None:
@@ -79,7 +83,7 @@ def type_of_cell(column: Column, rows_of: Callable[[str], frozenset[str] | None]
     """The type expressions see; ``rows_of`` gives the rows of a table (``None``: there is no such table)."""
     if column.kind == "list":
         return Type("list", optional=column.optional, item=type_of_cell(column.of, rows_of) if column.of else None)
-    kind = "text" if column.kind == "pattern" else column.kind
+    kind = "text" if KINDS[column.kind] == TEXT else column.kind
     words = frozenset(column.words) if column.words else None
     if column.rows_of is not None:
         words = rows_of(str(column.rows_of.value))

@@ -103,7 +103,8 @@ _value: dict[str, Any] = {
     "says": optional(TEXT, "What it means, for people."),
     "kind": optional(
         Word(tuple(KINDS), "kind"),
-        "What a cell is. pattern: a regular expression. any: a single value of whatever kind.",
+        "What a cell is. pattern: a regular expression. table: the name of a table. any: a single value of whatever "
+        "kind.",
     ),
     "words": optional(List(TEXT, least=1, noun="word"), "The words a cell may be."),
     "rows_of": optional(TEXT, "The table whose rows are the words a cell may be."),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gezel_rules.lang.rebuild import rebuild
+from gezel_rules.policy.records import R, Rows, as_record
 from gezel_rules.record import NamedTuple
 
 Part = str | tuple[str, str]
@@ -69,24 +70,46 @@ class PolicyFile(NamedTuple):
 class PolicySet:
     """Everything the engine needs: ``decisions`` in dependency order, ``tables``, ``files`` and the set's digest.
 
-    ``names`` are all names an expression may use; trees are parsed once, on first use.
+    ``tables`` hold rows with the ``defaults`` of their columns filled in; ``names`` are all names an expression may
+    use; trees are parsed once, on first use.
     """
 
-    __slots__ = ("_reads", "_trees", "decisions", "digest", "files", "flags", "names", "tables")
+    __slots__ = ("_reads", "_records", "_trees", "decisions", "defaults", "digest", "files", "flags", "names", "tables")
 
     def __init__(
         self,
         decisions: Mapping[str, Decision],
         tables: Mapping[str, Any],
+        defaults: Mapping[str, Mapping[str, Any]],
         files: tuple[PolicyFile, ...],
         digest: str,
         names: frozenset[str],
         flags: tuple[str, ...],
     ) -> None:
-        self.decisions, self.tables, self.files = decisions, tables, files
+        self.decisions, self.tables, self.defaults, self.files = decisions, tables, defaults, files
         self.digest, self.names, self.flags = digest, names, flags
         self._trees: dict[str, ast.expr] = {}
         self._reads: dict[str, tuple[str, ...]] = {}
+        self._records: dict[str, Any] = {}
+
+    def rows(self, table: str, record: type[R]) -> Mapping[str, R]:
+        """A table's rows by name, as records whose fields are columns."""
+        found: Mapping[str, R] | None = self._records.get(table)
+        if found is None:
+            found = self._records[table] = Rows(self.tables[table], record)
+        return found
+
+    def row(self, table: str, name: str, record: type[R]) -> R:
+        """One row. Raises KeyError for one that is not there: what code reads by name, it declares as a need."""
+        return self.rows(table, record)[name]
+
+    def listed(self, table: str, record: type[R]) -> tuple[R, ...]:
+        """The rows of a table that is a list, in order."""
+        return tuple(as_record(row, record) for row in self.tables[table])
+
+    def unlisted(self, table: str, record: type[R]) -> R:
+        """What holds for a row that a table does not have: every column at its default, or None."""
+        return as_record(self.defaults.get(table, {}), record)
 
     def tree(self, text: str) -> ast.expr:
         """The bound tree of an expression of this set (checked at load, so it parses)."""

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gezel_rules.documents.shape import INTEGER, LIST, MAP, NUMBER, fits, kind_of
+from gezel_rules.documents.shape import LIST, MAP, fits, kind_of
 from gezel_rules.documents.source import Node
 from gezel_rules.errors import Problem
-from gezel_rules.policy.cells import KINDS
+from gezel_rules.policy.cells import Column
 from gezel_rules.policy.load import Drafts
-from gezel_rules.policy.tables import Declared, TableDraft
+from gezel_rules.policy.tables import TableDraft
 from gezel_rules.record import NamedTuple
 
 
 class TableNeed(NamedTuple):
-    """``kind``: list or mapping; ``rows`` that must be there; ``columns`` that every row has, each of a kind."""
+    """What is read of a table: ``record``, whose fields are columns that the table declares alike, or single values
+    (``of``: their annotation, such as ``str``), or its row names alone; the ``rows`` that must be there; and whether
+    it is a mapping or a list (``kind``)."""
 
-    kind: str = MAP
     rows: tuple[str, ...] = ()
-    columns: Mapping[str, str] = {}
+    record: type | None = None
+    of: str = ""
+    kind: str = MAP
 
 
 class Needs(NamedTuple):
@@ -29,6 +32,10 @@ class Needs(NamedTuple):
 
     tables: Mapping[str, TableNeed]
     decisions: tuple[str, ...]
+
+    def plus(self, other: Needs) -> Needs:
+        """Both together; where both read a table, ``self`` says how."""
+        return Needs({**other.tables, **self.tables}, (*self.decisions, *other.decisions))
 
 
 def absent(drafts: Drafts, needs: Needs, directory: str) -> list[Problem]:
@@ -58,32 +65,55 @@ def _check_table(name: str, table: TableDraft, need: TableNeed, problems: list[P
     for row in need.rows:
         if row not in body.value:
             problems.append(key.problem(f"table '{name}' has no row '{row}', which this program reads"))
-    if table.declared is not None:
-        _check_columns(name, key, table.declared, need.columns, problems)
-        return
-    rows = body.value if need.kind == LIST else body.value.values()
-    for row_node in rows if need.columns else ():
-        _check_row(name, row_node, need.columns, problems)
+    declared = table.declared
+    if need.record is not None:
+        columns = declared.columns if declared else {}
+        for field, annotation in _annotations(need.record).items():
+            _check_column(name, key, f"column '{field}'", columns.get(field), annotation, problems)
+    elif need.of:
+        _check_column(name, key, "'of'", declared.of if declared else None, need.of, problems)
 
 
-def _check_columns(
-    name: str, key: Node, declared: Declared, columns: Mapping[str, str], problems: list[Problem]
+def _annotations(record: type) -> dict[str, str]:
+    """The fields of a record with their annotations, as written."""
+    return dict(record.__annotations__)
+
+
+def _check_column(
+    table: str, key: Node, what: str, column: Column | None, annotation: str, problems: list[Problem]
 ) -> None:
-    """A declared table's rows are held against its columns already: only the columns themselves are asked for."""
-    for column, kind in columns.items():
-        said = kind.replace("|", " or ")
-        found = declared.columns.get(column)
-        if found is None or found.optional:
-            problems.append(key.problem(f"table '{name}' needs a column '{column}' ({said}) in every row"))
-        elif not set(KINDS[found.kind].split("|")) <= {*kind.split("|"), *((INTEGER,) if NUMBER in kind else ())}:
-            problems.append(key.problem(f"column '{column}' of '{name}' must be {said}, not {found.said}"))
+    if column is None:
+        said = f"table '{table}' must declare {what} ({_said(annotation)}): this program reads it"
+        problems.append(key.problem(said))
+    elif annotation_of(column) not in _ACCEPTED.get(annotation, (annotation,)):
+        said = f"{column.said}{' or none' if column.optional else ''}"
+        problems.append(key.problem(f"{what} of '{table}' must be {_said(annotation)}, not {said}"))
 
 
-def _check_row(name: str, row: Node, columns: Mapping[str, str], problems: list[Problem]) -> None:
-    for column, kind in columns.items():
-        said = kind.replace("|", " or ")
-        cell = row.value.get(column) if isinstance(row.value, dict) else None
-        if cell is None:
-            problems.append((row.key or row).problem(f"a row of '{name}' needs '{column}' ({said})"))
-        elif not fits(kind, cell.value):
-            problems.append(cell.problem(f"'{column}' of '{name}' must be {said}, not {kind_of(cell.value)}"))
+_ACCEPTED = {"float": ("float", "int"), "float | None": ("float | None", "int | None", "float", "int"),
+             "int | None": ("int | None", "int"), "str | None": ("str | None", "str")}  # fmt: skip
+"""Annotations that a field takes beside its own: a whole number is a number, and what is always there may be."""
+_SAID = {"bool": "true or false", "int": "whole number", "float": "number", "str": "text", "Any": "any"}
+_ANNOTATIONS = {"flag": "bool", "integer": "int", "number": "float", "any": "Any"}
+
+
+def annotation_of(column: Column) -> str:
+    """How Python annotates what a column holds, in a record."""
+    if column.kind == "list":
+        found = f"tuple[{annotation_of(column.of)}, ...]" if column.of else "tuple[Any, ...]"
+    else:
+        found = _ANNOTATIONS.get(column.kind, "str")
+    return f"{found} | None" if column.optional and found != "Any" else found
+
+
+def _said(annotation: str) -> str:
+    """An annotation in the words of messages."""
+    kind = annotation.removesuffix(" | None")
+    if kind.startswith("tuple["):
+        said = f"list of {_said(kind.removeprefix('tuple[').removesuffix(', ...]'))}"
+    else:
+        said = _SAID[kind]
+    return f"{said} or none" if kind != annotation else said
+
+
+__all__ = ["LIST", "MAP", "Needs", "TableNeed", "absent", "annotation_of", "unlike"]

@@ -60,14 +60,16 @@ def _columns(declared: Declared, body: Node) -> Iterator[tuple[Column, list[Node
 def _flat(column: Column, cells: list[Node]) -> Iterator[tuple[Column, list[Node]]]:
     if column.of is not None:
         yield from _flat(column.of, [item for cell in cells if isinstance(cell.value, list) for item in cell.value])
-    elif column.rows_of is not None:
+    elif column.rows_of is not None or column.kind == "table":
         yield column, cells
 
 
 def _check_words(name: str, column: Column, cells: list[Node], tables: Tables, problems: list[Problem]) -> None:
-    assert column.rows_of is not None
-    other = _named(column.rows_of, tables, problems)
-    if other is None:
+    other = _named(column.rows_of, tables, problems) if column.rows_of is not None else None
+    if column.kind == "table":
+        for cell in cells:
+            _named(cell, tables, problems)
+    if column.rows_of is None or other is None:
         return
     words = {word for word in other.rows if isinstance(word, str)}
     for cell in cells:
@@ -88,11 +90,14 @@ def _check_same_rows(name: str, table: TableDraft, told: Node, tables: Tables, p
     other = _named(told, tables, problems)
     if other is None:
         return
+    lacking, meant = [row for row in other.rows if row not in table.rows], ""
     for row in table.rows:
         if row not in other.rows:
-            said = f"table '{told.value}' has no row '{row}', and '{name}' has the same rows as it"
+            hint = did_you_mean(row, lacking)
+            said = f"table '{told.value}' has no row '{row}', and '{name}' has the same rows as it{hint}"
             problems.append((table.body.value[row].key or table.body).problem(said))
-    for row in other.rows:
-        if row not in table.rows:
+            meant += hint
+    for row in lacking:
+        if f"'{row}'" not in meant:
             said = f"table '{name}' has no row '{row}', and '{told.value}' has: their rows are the same"
             problems.append((table.node.key or table.node).problem(said))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gezel_rules.policy.load import Drafts
     from gezel_rules.policy.needs import Needs
 
-CACHE_FORMAT = 4
+CACHE_FORMAT = 5
 KEPT_SETS = 8
 """Compiled sets that stay in a cache: a few directories of policies, each as last edited."""
 LOGS = "logs"
@@ -96,9 +96,11 @@ def compile_policies(
     if drafts.problems:
         raise BadInput(in_order(drafts))
     tables = {name: table.filled for name, table in drafts.tables.items()}
+    defaults = {name: table.declared.defaults for name, table in drafts.tables.items() if table.declared}
     names = frozenset((*facts, *tables, *decisions, "candidate"))
     declared = [name for name in drafts.decisions if drafts.decisions[name].decision.flag]
-    return PolicySet(decisions, tables, tuple(drafts.files), digest_of(drafts.plain, declared), names, tuple(declared))
+    digest = digest_of(drafts.plain, declared)
+    return PolicySet(decisions, tables, defaults, tuple(drafts.files), digest, names, tuple(declared))
 
 
 def in_order(drafts: Drafts, more: Iterable[Problem] = ()) -> list[Problem]:
@@ -119,13 +121,14 @@ def digest_of(plain: Mapping[str, Any], flags: Sequence[str]) -> str:
 
 def _in_order(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Tables with their rows as pairs, so that sorting keys leaves them where they are."""
-    return {name: _pairs(table) for name, table in tables.items()}
+    return {
+        name: {**table, "rows": _pairs(table["rows"])} if isinstance(table, dict) and "rows" in table else _pairs(table)
+        for name, table in tables.items()
+    }
 
 
-def _pairs(table: Any) -> Any:
-    if isinstance(table, dict) and isinstance(table.get("rows"), dict):
-        return {**table, "rows": list(table["rows"].items())}
-    return list(table.items()) if isinstance(table, dict) else table
+def _pairs(rows: Any) -> Any:
+    return list(rows.items()) if isinstance(rows, dict) else rows
 
 
 def _key(paths: list[Path], directory: Path, facts: Mapping[str, Type], functions: Mapping[str, Function]) -> str:
@@ -142,7 +145,7 @@ def _key(paths: list[Path], directory: Path, facts: Mapping[str, Type], function
 
 def _frozen(policies: PolicySet) -> bytes:
     body = [
-        policies.digest, policies.files, policies.tables, policies.flags, sorted(policies.names),
+        policies.digest, policies.files, policies.tables, policies.defaults, policies.flags, sorted(policies.names),
         list(policies.decisions.values()),
     ]  # fmt: skip
     data = json.dumps(body, separators=(",", ":")).encode()
@@ -154,9 +157,10 @@ def _thaw(path: Path) -> PolicySet | None:
         kept = path.read_bytes()
         if hashlib.sha256(kept[32:]).digest() != kept[:32]:
             return None  # cut short, or changed on disk
-        digest, files, tables, flags, names, decisions = json.loads(kept[32:])
+        digest, files, tables, defaults, flags, names, decisions = json.loads(kept[32:])
         thawed = {d[0]: _decision(d) for d in decisions}
-        return PolicySet(thawed, tables, tuple(PolicyFile(*f) for f in files), digest, frozenset(names), tuple(flags))
+        known = tuple(PolicyFile(*f) for f in files)
+        return PolicySet(thawed, tables, defaults, known, digest, frozenset(names), tuple(flags))
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return None  # missing, or of another make: compile again
 

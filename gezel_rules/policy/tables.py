@@ -179,13 +179,14 @@ def _check_row(name: str, row: Node, columns: Mapping[str, Column], problems: li
     if not isinstance(row.value, dict):
         problems.append(row.problem(f"a row of '{name}' must be a mapping of columns, not {kind_of(row.value)}"))
         return
+    meant = ""
     for key, cell in row.value.items():
         if key in columns:
             check_cell(name, key, cell, columns[key], problems)
         else:
-            problems.append(
-                (cell.key or cell).problem(f"table '{name}' has no column '{key}'{did_you_mean(key, columns)}")
-            )
+            hint = did_you_mean(key, columns)
+            problems.append((cell.key or cell).problem(f"table '{name}' has no column '{key}'{hint}"))
+            meant += hint
     for key, column in columns.items():
-        if key not in row.value and column.default is None and not column.optional:
+        if key not in row.value and column.default is None and not column.optional and f"'{key}'" not in meant:
             problems.append((row.key or row).problem(f"a row of '{name}' needs '{key}' ({column.said})"))

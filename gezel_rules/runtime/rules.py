@@ -1,32 +1,24 @@
-"""The runtime's own policy (``policies/runtime/supervision.yaml``) as values the supervisor works with."""
+"""How a launch is supervised (the tables of ``policies/runtime/supervision.yaml``), as the supervisor works with it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from gezel_rules import places
-from gezel_rules.documents.source import load_yaml
 from gezel_rules.errors import BadInput
+from gezel_rules.planner.needs import AnswerTokens, EngineAddress, EngineLogs, Restarts, Step, Time
+from gezel_rules.planner.policies import read_policies
+from gezel_rules.policy.model import PolicySet
 from gezel_rules.record import NamedTuple
 
-FILE = "runtime/supervision.yaml"
-
-
-class Step(NamedTuple):
-    """A recovery step: its name, what it needs, the failure classes it helps with (none: any), how often, and why."""
-
-    step: str
-    needs: str
-    failures: frozenset[str]
-    times: int
-    because: str
+__all__ = ["Step", "Supervision", "argument", "load_supervision", "supervision"]
 
 
 class Supervision(NamedTuple):
-    """Times in seconds, sizes in bytes, rates in bytes per second; ``listening`` finds host and port in a log line."""
+    """Times in seconds, sizes in bytes, rates in bytes per second (0: the size of a model does not count);
+    ``listening`` finds host and port in a log line."""
 
     host_flag: str
     host_assumed: str
@@ -49,45 +41,46 @@ class Supervision(NamedTuple):
 
     def ready_timeout(self, model_bytes: int) -> float:
         """Seconds a model of this size may take to load."""
-        return self.ready_base + model_bytes / self.ready_rate
+        return self.ready_base + (model_bytes / self.ready_rate if self.ready_rate else 0)
 
 
 def load_supervision(policies: Path | None = None) -> Supervision:
-    """Read the policy. Raises BadInput when a table or column is missing or of the wrong kind."""
-    path = (policies or places.policies_dir()) / FILE
-    root = load_yaml(path, places.shown(path))
-    try:
-        return _read(root.plain()["tables"])
-    except (KeyError, TypeError, ValueError, AttributeError, re.error) as error:
-        raise BadInput(f"{places.shown(path)}: incomplete or of the wrong kind: {error}") from None
+    """The supervision of a directory's policies (``None``: the shipped ones). Raises BadInput with every problem."""
+    return supervision(read_policies(policies or places.policies_dir(), places.cache_dir()))
 
 
-def _read(tables: Mapping[str, Any]) -> Supervision:
-    address, times, logs = tables["engine_address"], tables["supervision_times"], tables["engine_logs"]
+def supervision(policies: PolicySet) -> Supervision:
+    """The supervision of a set. Raises BadInput for a listening line that names no host and port."""
+    address = policies.row("engine_address", "argv", EngineAddress)
+    times, logs = policies.rows("supervision_times", Time), policies.row("engine_logs", "file", EngineLogs)
+    restarts = policies.row("restarts", "unexpected", Restarts)
     return Supervision(
-        host_flag=address["host"]["flag"],
-        host_assumed=address["host"]["assumed"],
-        port_flag=address["port"]["flag"],
-        port_assumed=int(address["port"]["assumed"]),
-        listening=tuple(re.compile(text) for text in tables["listening_lines"]),
-        ready_base=float(times["ready"]["seconds"]),
-        ready_rate=float(times["ready"]["mib_per_second"]) * (1 << 20),
-        answer_idle=float(times["answer"]["seconds"]),
-        stop_grace=float(times["stop"]["seconds"]),
-        answer_tokens={name: int(row["tokens"]) for name, row in tables["answer_tokens"].items()},
-        steps=tuple(_step(row) for row in tables["recovery_steps"]),
-        restart_pauses=tuple(float(pause) for pause in tables["restarts"]["unexpected"]["pauses"]),
-        steady=float(tables["restarts"]["unexpected"]["steady_seconds"]),
-        log_bytes=int(logs["file"]["bytes"]),
-        log_launches=int(logs["file"]["launches"]),
-        logs_kept=int(logs["file"]["kept"]),
-        first_lines=int(logs["lines"]["first"]),
-        last_lines=int(logs["lines"]["last"]),
+        host_flag=address.host_flag,
+        host_assumed=address.host,
+        port_flag=address.port_flag,
+        port_assumed=address.port,
+        listening=tuple(map(_listening, policies.tables["listening_lines"])),
+        ready_base=times["ready"].seconds,
+        ready_rate=(times["ready"].mib_per_second or 0) * (1 << 20),
+        answer_idle=times["answer"].seconds,
+        stop_grace=times["stop"].seconds,
+        answer_tokens={name: row.tokens for name, row in policies.rows("answer_tokens", AnswerTokens).items()},
+        steps=policies.listed("recovery_steps", Step),
+        restart_pauses=restarts.pauses,
+        steady=restarts.steady_seconds,
+        log_bytes=logs.bytes,
+        log_launches=logs.launches,
+        logs_kept=logs.kept,
+        first_lines=logs.first_lines,
+        last_lines=logs.last_lines,
     )
 
 
-def _step(row: Mapping[str, Any]) -> Step:
-    return Step(row["step"], row["needs"], frozenset(row["failures"]), int(row["times"]), row["because"])
+def _listening(text: str) -> re.Pattern[str]:
+    pattern = re.compile(text)
+    if not {"host", "port"} <= pattern.groupindex.keys():
+        raise BadInput(f"table 'listening_lines': '{text}' names no (?P<host>…) and (?P<port>…)")
+    return pattern
 
 
 def argument(argv: Sequence[str], flag: str) -> str | None:

@@ -12,13 +12,14 @@ import sys
 
 import pytest
 
-from gezel_rules.documents.source import load_yaml
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.geometry import geometry
 from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.engines.llama_cpp.memory.placement import Pool, place
+from gezel_rules.engines.llama_cpp.memory.tables import memory_tables
 from gezel_rules.gguf import read_header
 from gezel_rules.places import policies_dir
+from gezel_rules.planner.policies import read_policies
 
 ENGINE = "llama-fit-params, process"
 
@@ -76,14 +77,14 @@ def test_memory_from_the_shell_for_the_first_time(measure, model, tmp_path):
 
 @pytest.mark.benchmark(group="memory")
 def test_one_estimate(measure, model):
-    tables = load_yaml(policies_dir() / "memory" / "architectures.yaml").plain()["tables"]
+    tables = memory_tables(read_policies(policies_dir(), None))
     geo, windows = geometry(read_header(model), tables), iter(range(4096, 1 << 30, 256))
     measure("estimate, in process", lambda: estimate_geometry(geo, Launch(ctx=next(windows))), 50)
 
 
 @pytest.mark.benchmark(group="memory")
 def test_one_placement(measure, model):
-    tables = load_yaml(policies_dir() / "memory" / "architectures.yaml").plain()["tables"]
+    tables = memory_tables(read_policies(policies_dir(), None))
     geo, windows = geometry(read_header(model), tables), iter(range(4096, 1 << 30, 256))
     pools = [Pool("GPU0", "discrete", 300 << 20), Pool("GPU1", "discrete", 200 << 20), Pool("ram", "ram", 8 << 30)]
     measure("placement, in process", lambda: place(geo, Launch(ctx=next(windows), parallel=1), pools), 20)

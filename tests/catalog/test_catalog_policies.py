@@ -8,16 +8,15 @@ import pytest
 
 from gezel_rules.catalog import find, ids
 from gezel_rules.catalog.against_policy import check
-from gezel_rules.documents.source import load_yaml
 from gezel_rules.facts.described_host import load_host
 from gezel_rules.places import catalog_dir, policies_dir
+from gezel_rules.planner.policies import read_policies
 
 
 def tables() -> dict[str, set[str]]:
     """Table → its rows, over all policy files that have tables."""
-    roots = [load_yaml(path).value for path in sorted(policies_dir().glob("*/*.yaml"))]
-    found = [root["tables"].value for root in roots if "tables" in root]
-    return {name: set(node.value) for table in found for name, node in table.items() if isinstance(node.value, dict)}
+    found = read_policies(policies_dir(), None).tables
+    return {name: set(rows) for name, rows in found.items() if isinstance(rows, dict)}
 
 
 TABLES = tables()

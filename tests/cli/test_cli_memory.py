@@ -6,11 +6,13 @@ import gzip
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from gezel_rules.cli import main
+from gezel_rules.places import policies_dir
 
 HEADERS = Path(__file__).parents[1] / "data" / "headers"
 
@@ -146,15 +148,23 @@ def test_a_missing_file_and_missing_policies(model, tmp_path, capsys):
     assert main(["memory", str(tmp_path / "none.gguf")]) == 2
     assert "none.gguf" in capsys.readouterr().err
     assert main(["memory", model("llama-3.2-1b.gguf"), "--policies", str(tmp_path)]) == 2
-    assert "architectures.yaml" in capsys.readouterr().err
+    assert "no policy files" in capsys.readouterr().err
 
 
 def test_other_tables_are_another_answer(model, tmp_path, capsys):
-    own = tmp_path / "own" / "memory"
-    own.mkdir(parents=True)
-    shipped = (Path(__file__).parents[2] / "policies" / "memory" / "architectures.yaml").read_text()
-    (own / "architectures.yaml").write_text(
-        shipped.replace("    gemma3: {window_every: 6,", "    gemma3: {window_every: 2,")
-    )
+    own = tmp_path / "own"
+    shutil.copytree(policies_dir(), own)
+    file = own / "memory" / "architectures.yaml"
+    file.write_text(file.read_text().replace(" gemma3: {window_every: 6,", " gemma3: {window_every: 2,"))
     path = model("gemma3-4b.gguf")
-    assert ask(capsys, path) != ask(capsys, path, "--policies", str(own.parent))
+    assert ask(capsys, path) != ask(capsys, path, "--policies", str(own))
+
+
+def test_a_misspelt_column_is_no_answer(model, tmp_path, capsys):
+    """Read as no column at all, it would be 17 GiB of cache instead of 2.8."""
+    own = tmp_path / "own"
+    shutil.copytree(policies_dir(), own)
+    file = own / "memory" / "architectures.yaml"
+    file.write_text(file.read_text().replace(" gemma3: {window_every: 6,", " gemma3: {window_evry: 6,"))
+    assert main(["memory", model("gemma3-4b.gguf"), "--policies", str(own)]) == 2
+    assert "has no column 'window_evry'; did you mean 'window_every'?" in capsys.readouterr().err

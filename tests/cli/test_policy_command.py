@@ -23,8 +23,14 @@ version: 1.2.0
 summary: How precise the KV cache is.
 tables:
   kv_types:
-    f16:  {automatic: true, slow_on: []}
-    q8_0: {automatic: false, slow_on: [a, b]}
+    says: Precisions of the KV cache.
+    columns:
+      quantised: {kind: flag, default: false, says: its rows come in blocks}
+      automatic: {kind: flag, says: may be taken unasked}
+      slow_on: {kind: list, of: {kind: text}, says: where it crawls}
+    rows:
+      f16:  {automatic: true, slow_on: []}
+      q8_0: {automatic: false, slow_on: [a, b], quantised: true}
   steps: [experts, layers]
 decisions:
   kv.type:
@@ -83,7 +89,7 @@ def test_from_within_the_directory_the_places_have_its_name(
     (directory / "kv" / "kv.yaml").write_text(POLICY.replace("'f16'", "f16"))
     monkeypatch.chdir(directory)
     assert main(["policy", "check", "."]) == 2
-    assert capsys.readouterr().err.startswith("policies/kv/kv.yaml:18:16: unknown fact 'f16'")
+    assert capsys.readouterr().err.startswith("policies/kv/kv.yaml:24:16: unknown fact 'f16'")
 
 
 def checked(directory: Path, today: date, as_json: bool = False) -> int:
@@ -96,13 +102,13 @@ def test_stale_evidence_is_a_warning(directory: Path, capsys: pytest.CaptureFixt
     assert checked(directory, date(2027, 8, 4)) == 0
     said = capsys.readouterr()
     assert said.err.removeprefix(before) == (
-        "policies/kv/kv.yaml:19:76: warning: evidence of rule 'default' in 'kv.type' expired on 2027-08-03: "
+        "policies/kv/kv.yaml:25:76: warning: evidence of rule 'default' in 'kv.type' expired on 2027-08-03: "
         "measure again\n"
     )
     assert said.out == "checked 1 file, 2 decisions, 2 tables: no problems (2 warnings)\n"
     assert checked(directory, date(2030, 1, 1), as_json=True) == 0
     _, warning = json.loads(capsys.readouterr().out)["warnings"]
-    assert (warning["line"], warning["column"]) == (19, 76)
+    assert (warning["line"], warning["column"]) == (25, 76)
 
 
 def test_a_policy_only_the_schema_refuses_is_reported(
@@ -117,7 +123,7 @@ def test_a_policy_only_the_schema_refuses_is_reported(
     monkeypatch.setattr(policy.places, "schemas_dir", lambda: tmp_path / "schemas")
     assert main(["policy", "check", str(directory)]) == 2
     said = capsys.readouterr().err
-    assert "policies/kv/kv.yaml:17:9: policy.schema.json refuses this: 'because' is a required property" in said
+    assert "policies/kv/kv.yaml:23:9: policy.schema.json refuses this: 'because' is a required property" in said
 
 
 def test_nothing_to_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,23 +138,23 @@ def test_show_lists_everything(directory: Path, capsys: pytest.CaptureFixture[st
         "  How precise the KV cache is.\n"
         "    kv.type     The precision of keys and values.\n"
         "    flag.cache  --cache-type-k: Precision of the keys.\n"
-        "    kv_types    table, 2 rows\n"
+        "    kv_types    table, 2 rows: Precisions of the KV cache.\n"
         "    steps       table, 2 rows\n"
     )
 
 
 def test_show_a_decision(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys, "show", "kv.type", "--policies", str(directory)) == (
-        "kv.type   policies/kv/kv.yaml:10 · kv/kv 1.2.0\n"
+        "kv.type   policies/kv/kv.yaml:16 · kv/kv 1.2.0\n"
         "  The precision of keys and values.\n"
         "  the first rule that fires decides\n"
         "\n"
-        "  operator   line 13\n"
+        "  operator   line 19\n"
         "    when     settings.kv_type is not none\n"
         "    then     settings.kv_type\n"
         "    because  the operator chose {settings.kv_type}\n"
         "\n"
-        "  default   line 17\n"
+        "  default   line 23\n"
         "    when     always\n"
         "    then     'f16'\n"
         "    evidence measured on paper · measured 2026-08-03 · expires 2027-08-03\n"
@@ -161,8 +167,13 @@ def test_show_a_decision(directory: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_show_a_table_and_a_fact(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys, "show", "kv_types", "--policies", str(directory)) == (
         "kv_types   policies/kv/kv.yaml:5 · kv/kv 1.2.0\n"
+        "  Precisions of the KV cache.\n"
+        "  quantised  true or false, default no: its rows come in blocks\n"
+        "  automatic  true or false: may be taken unasked\n"
+        "  slow_on    list of text: where it crawls\n"
+        "\n"
         "    f16   automatic yes · slow_on -\n"
-        "    q8_0  automatic no · slow_on a, b\n"
+        "    q8_0  automatic no · slow_on a, b · quantised yes\n"
         "\n"
         "  read by          no decision\n"
     )
@@ -205,13 +216,13 @@ def test_every_name_can_be_shown_in_any_width(width: int, index: Index) -> None:
 
 def test_show_as_json(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     entry = json.loads(shown(capsys, "show", "kv.type", "--json", "--policies", str(directory)))
-    assert entry["source"] == {"file": "policies/kv/kv.yaml", "line": 10}
+    assert entry["source"] == {"file": "policies/kv/kv.yaml", "line": 16}
     assert entry["reads"] == {"settings.kv_type": "fact"}
     assert [rule["id"] for rule in entry["rules"]] == ["operator", "default"]
     assert entry["rules"][1] == {
         "id": "default", "when": None, "then": "'f16'", "because": None, "level": None,
         "evidence": {"note": "measured on paper", "measured": "2026-08-03", "expires": "2027-08-03"},
-        "source": {"file": "policies/kv/kv.yaml", "line": 17},
+        "source": {"file": "policies/kv/kv.yaml", "line": 23},
     }  # fmt: skip
 
 

@@ -14,18 +14,21 @@ from small_set import policy_text, write_set
 from gezel_rules.cli import main
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.needs import NEEDS
+from gezel_rules.planner.policies import needs
 
+NEEDS = needs()
+BY_CALL = ("rows", "row", "listed", "unlisted")
 CODE = Path(__file__).parent.parent.parent / "gezel_rules"
 OWN_FILE = re.compile(r"embedded_\w+")
 """Tables of policies/llama-cpp/embedded.yaml: the embedded engine reads that file of its own install by itself."""
 
 
 def _looked_up(tree: ast.AST, what: str) -> Iterator[str]:
-    """The literals in ``…tables["x"]``, ``…tables.get("x")`` and the like; ``what`` is the name before the bracket."""
+    """The literals in ``…tables["x"]``, ``policies.rows("x", …)`` and the like; ``what`` is the name before the
+    bracket."""
     for node in ast.walk(tree):
         key = None
-        if isinstance(node, ast.Subscript) and _last(node.value) == what:
+        if isinstance(node, ast.Subscript) and _last(node.value) == what and what not in BY_CALL:
             key = node.slice
         elif isinstance(node, ast.Call) and _last(node.func) == what and node.args:
             key = node.args[0]
@@ -43,7 +46,8 @@ def _read_by_code(*names: str) -> set[str]:
 
 
 def test_every_table_that_code_reads_is_declared() -> None:
-    read = {name for name in _read_by_code("tables", "_tables") if not OWN_FILE.fullmatch(name)}
+    read = _read_by_code("tables", "_tables", *BY_CALL)
+    read = {name for name in read if not OWN_FILE.fullmatch(name)}
     assert len(read) > 20
     assert sorted(read - set(NEEDS.tables)) == []
 
@@ -74,20 +78,26 @@ def _replace(directory: Path, name: str, old: str, new: str) -> None:
 def test_a_set_without_them_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _replace(copy, "memory/placement.yaml", "\n  offload_steps:", "\n  offload_step:")
     _replace(copy, "memory/capacity.yaml", "    ram: ", "    rum: ")
-    _replace(copy, "backends/backends.yaml", "label: Metal,", "name: Metal,")
+    _replace(copy, "backends/backends.yaml", "label: {kind: text,", "label: {kind: text, optional: true,")
+    _replace(copy, "memory/kv.yaml", "      quantised: {kind: flag,", "      quantized: {kind: flag,")
+    kv = copy / "memory" / "kv.yaml"
+    kv.write_text(kv.read_text().replace("{quantised: ", "{quantized: ").replace(".quantised", ".quantized"))
+    _replace(copy, "memory/placement.yaml", "kv_types[kv.type].quantised", "kv_types[kv.type].quantized")
     _replace(copy, "backends/backends.yaml", "\n  prompt.endpoint:", "\n  prompt.end:")
     assert main(["policy", "check", str(copy)]) == 2
     said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(" ")]
     assert [re.sub(r":\d+:\d+:", ":", line) for line in said] == [
         "policies: no decision 'prompt.endpoint', which every plan needs",
         "policies: no table 'offload_steps', which this program reads",
-        "policies/backends/backends.yaml: a row of 'backends' needs 'label' (text)",
+        "policies/backends/backends.yaml: column 'label' of 'backends' must be text, not text or none",
         "policies/memory/capacity.yaml: table 'pool_kinds' has no row 'ram', which this program reads",
-        "checked 23 files: 4 problems".replace("23", str(len(list(copy.glob("*/*.yaml"))))),
+        "policies/memory/kv.yaml: table 'kv_types' must declare column 'quantised' (true or false): "
+        "this program reads it",
+        f"checked {len(list(copy.glob('*/*.yaml')))} files: 5 problems",
     ]
     assert main(["--policies", str(copy), "plan", "qwen3-8b", "--host", "rtx-4090"]) == 2
     assert capsys.readouterr().err == (
-        "gezel-rules: policies: no decision 'prompt.endpoint', which every plan needs (and 3 more)\n"
+        "gezel-rules: policies: no decision 'prompt.endpoint', which every plan needs (and 4 more)\n"
     )
 
 

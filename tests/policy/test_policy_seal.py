@@ -115,7 +115,10 @@ def _shuffled(value: Any, order: random.Random, keep: bool) -> Any:
 def _as_json(text: Mapping[str, Any], order: random.Random) -> str:
     """A file as JSON (which is YAML), with its keys shuffled wherever their order means nothing."""
     file = {key: value for key, value in text.items() if key not in ("tables", "decisions")}
-    tables = {name: _shuffled(rows, order, True) for name, rows in text.get("tables", {}).items()}
+    tables = {
+        name: {**_shuffled(table, order, False), "rows": _shuffled(table["rows"], order, True)}
+        for name, table in text.get("tables", {}).items()
+    }
     decisions = {name: _shuffled(body, order, False) for name, body in text.get("decisions", {}).items()}
     return json.dumps(
         {**({"tables": tables} if tables else {}), **_shuffled(file, order, False), "decisions": decisions}

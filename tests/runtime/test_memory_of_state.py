@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -11,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gezel_rules.errors import BadInput
+from gezel_rules.places import policies_dir
 from gezel_rules.runtime import journal, leases, process, recover, registry
 from gezel_rules.runtime.rules import Step, argument, load_supervision
 from gezel_rules.runtime.state_files import read_json, write_json
@@ -204,9 +207,18 @@ def test_times_grow_with_the_model():
 
 
 def test_a_supervision_policy_that_lacks_something(tmp_path):
-    from gezel_rules.errors import BadInput
+    policies = tmp_path / "policies"
+    shutil.copytree(policies_dir(), policies)
+    file = policies / "runtime" / "supervision.yaml"
+    file.write_text(file.read_text().replace("{seconds: 8, why", "{second: 8, why"))
+    with pytest.raises(BadInput, match="has no column 'second'; did you mean 'seconds'"):
+        load_supervision(policies)
 
-    (tmp_path / "runtime").mkdir()
-    (tmp_path / "runtime" / "supervision.yaml").write_text("tables:\n  engine_address: {}\n")
-    with pytest.raises(BadInput, match=rf"{tmp_path}/runtime/supervision\.yaml: incomplete or of the wrong kind"):
-        load_supervision(tmp_path)
+
+def test_a_listening_line_names_host_and_port(tmp_path):
+    policies = tmp_path / "policies"
+    shutil.copytree(policies_dir(), policies)
+    file = policies / "runtime" / "supervision.yaml"
+    file.write_text(file.read_text().replace("(?P<port>", "(?P<prot>"))
+    with pytest.raises(BadInput, match=r"'listening_lines': .* names no "):
+        load_supervision(policies)

@@ -16,7 +16,8 @@ from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
 from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.engines.llama_cpp.memory.placement import Placement, as_asked, place
 from gezel_rules.engines.llama_cpp.memory.placement import Pool as MemoryPool
-from gezel_rules.engines.pools import Pool, device_pools, lessened, ram_pool
+from gezel_rules.engines.llama_cpp.memory.tables import memory_tables
+from gezel_rules.engines.pools import Pool, PoolKind, device_pools, lessened, ram_pool
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.gguf.records import Header
 from gezel_rules.policy.model import PolicySet
@@ -39,8 +40,8 @@ class Capacity:
         """``held``: bytes other launches have reserved, by pool; ``draft``: the header of the drafter that may come
         along, for the context it would open."""
         self.header, self.policies, self._facts = header, policies, facts
-        self._drafter = DraftContext(draft, policies.tables)
-        kinds = policies.tables["pool_kinds"]
+        self._drafter = DraftContext(draft, memory_tables(policies))
+        kinds = policies.rows("pool_kinds", PoolKind)
         self.cards: tuple[Pool, ...] = device_pools(facts, kinds, held)
         self.ram: Pool = ram_pool(facts, kinds, held, self.cards)
         self.steps_down = 0
@@ -50,7 +51,7 @@ class Capacity:
     def of(self, header: Header) -> Capacity:
         """The same machine with another model."""
         other = copy(self)
-        other.header, other._placed, other._drafter = header, {}, DraftContext(None, self.policies.tables)
+        other.header, other._placed, other._drafter = header, {}, DraftContext(None, memory_tables(self.policies))
         other.__dict__.pop("geometry", None)
         return other
 
@@ -82,7 +83,7 @@ class Capacity:
     @cached_property
     def geometry(self) -> Geometry:
         """The model's geometry, with the architecture tables of the policies."""
-        return geometry(self.header, self.policies.tables)
+        return geometry(self.header, memory_tables(self.policies))
 
     def facts(self) -> dict[str, Fact]:
         """``gpu.usable`` and ``ram.usable``."""

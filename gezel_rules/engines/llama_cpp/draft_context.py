@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
 from gezel_rules.engines.llama_cpp.memory.launch import Launch
+from gezel_rules.engines.llama_cpp.memory.tables import MemoryTables
 from gezel_rules.errors import BadInput
 from gezel_rules.gguf.records import Header
 
@@ -15,7 +13,7 @@ from gezel_rules.gguf.records import Header
 class DraftContext:
     """Bytes of that context, each window and slot count worked out once. Without a header it is 0: nobody knows."""
 
-    def __init__(self, header: Header | None, tables: Mapping[str, Any]) -> None:
+    def __init__(self, header: Header | None, tables: MemoryTables) -> None:
         self._geometry, self._tables = _geometry(header, tables), tables
         self._found: dict[tuple[int | None, int | None, bool, str], int] = {}
 
@@ -25,7 +23,8 @@ class DraftContext:
 
         Its cache keeps the engine's own precision, whatever the model's is (llama.cpp 0.6.0-dev).
         """
-        context = self._tables["speculation"].get(spec, {}).get("context", "none")
+        row = self._tables.speculation.get(spec)
+        context = row.context if row else "none"
         if self._geometry is None or context == "none" or (context == "mtp" and own_head):
             return 0
         key = launch.ctx, launch.parallel, on_gpu, context
@@ -36,7 +35,7 @@ class DraftContext:
 
     def _whole(self, geo: Geometry, launch: Launch, on_gpu: bool) -> int:
         """The context of a whole draft model."""
-        kind = self._tables["engine_defaults"]["memory"]["draft_cache_type"]
+        kind = self._tables.defaults.draft_cache_type
         units = len(geo.layers) + 1
         own = launch._replace(type_k=kind, type_v=kind, spec=(), n_max=None)
         placed = own._replace(devices=1, n_gpu_layers=units) if on_gpu else own
@@ -50,7 +49,7 @@ def _head(geo: Geometry, launch: Launch, on_gpu: bool) -> int:
     return draft.total if draft else 0
 
 
-def _geometry(header: Header | None, tables: Mapping[str, Any]) -> Geometry | None:
+def _geometry(header: Header | None, tables: MemoryTables) -> Geometry | None:
     try:
         return geometry(header, tables) if header is not None else None
     except BadInput:

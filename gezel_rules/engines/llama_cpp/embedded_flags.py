@@ -69,7 +69,7 @@ class Table(NamedTuple):
 def load_table(path: Path | None = None) -> Table:
     """Read the flag table. Raises BadInput with file and line when the file is broken."""
     root = load_yaml(path or places.policies_dir() / TABLE, f"policies/{TABLE}")
-    tables = root.value["tables"].plain()
+    tables = {name: table["rows"] for name, table in root.value["tables"].plain().items()}
     flags: dict[str, Flag] = {}
     for name, row in tables["embedded_flags"].items():
         flag = _flag(name, row)

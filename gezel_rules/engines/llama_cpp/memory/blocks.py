@@ -5,9 +5,9 @@ nobody has described is priced by its tensors."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from gezel_rules.engines.llama_cpp.memory.graph import Graph
+from gezel_rules.engines.llama_cpp.memory.tables import Architecture
 from gezel_rules.record import NamedTuple
 
 FLOAT = 4  # bytes
@@ -41,7 +41,7 @@ class Pass(NamedTuple):
 
     graph: Graph
     shapes: Shapes
-    row: Mapping[str, Any]
+    row: Architecture
     rows: int
     sequences: int
     cells: int
@@ -140,7 +140,7 @@ def _projections(at: Pass, source: int) -> tuple[int, int | None, int | None, in
     query = _by_head(at, "attn_q", full) if gate is None else at.wide(at.heads * at.head_k, full)
     if "attn_k" not in at.shapes or not at.owns:
         return query, None, None, gate
-    value = None if at.row.get("key_first") else _value(at, source)
+    value = None if at.row.key_first else _value(at, source)
     key = at.multiply("attn_k", source)
     turned = _by_head(at, "attn_k", key)
     if value is None:  # some layers cache the key as value too
@@ -210,11 +210,11 @@ def experts(at: Pass, routed: int, source: int) -> int:
     chosen = at.wide(count, graph.op(graph.size(logits), logits) if biased else logits)
     weights = at.wide(at.used, logits, chosen)
     graph.device = at.expert
-    if at.row.get("experts_weigh_input"):
+    if at.row.experts_weigh_input:
         source = graph.inplace(at.wide(at.shapes["ffn_gate_exps"][0], source, weights))
     out = _stacked(at, source, chosen)
     graph.device = _weighing(at)
-    if not at.row.get("experts_weigh_input"):
+    if not at.row.experts_weigh_input:
         out = graph.op(graph.size(out), out, weights, reuse=(out,))
     width = at.shapes["ffn_down_exps"][1]
     total = at.wide(width, out, out) if at.used > 1 else at.wide(width, out)

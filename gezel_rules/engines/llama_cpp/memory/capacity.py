@@ -67,7 +67,7 @@ def window_that_fits(
         there = with_window(launch, tokens)
         return place(geo, there, pools, additional_gpu_bytes, margin_bytes, allowed).fits
 
-    pad = int(geo.tables["engine_defaults"]["memory"]["cell_padding"])
+    pad = geo.tables.defaults.cell_padding
     return largest(fits, max(pad, least), most, pad)
 
 
@@ -116,5 +116,5 @@ def window_in_budget(geo: Geometry, launch: Launch, budget_bytes: int, *, most: 
     def fits(tokens: int) -> bool:
         return estimate_geometry(geo, with_window(launch, tokens)).total_bytes <= budget_bytes
 
-    pad = int(geo.tables["engine_defaults"]["memory"]["cell_padding"])
+    pad = geo.tables.defaults.cell_padding
     return largest(fits, max(pad, least), most, pad)

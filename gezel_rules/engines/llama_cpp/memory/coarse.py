@@ -16,8 +16,8 @@ HALF = 2  # bytes of a mask entry with flash attention
 def replayed(geo: Geometry) -> bool:
     """Whether the blocks of this model are known: not those with hyper-connections, compressed caches, or an indexer
     outside latent attention."""
-    indexed = bool(geo.row.get("indexer")) and geo.indexer > 0
-    strange = geo.row.get("cache") == "deepseek4" or "indexer_slots" in geo.row or (indexed and not geo.mla)
+    indexed = geo.row.indexer != "none" and geo.indexer > 0
+    strange = geo.row.compressed or geo.row.indexer_slots is not None or (indexed and not geo.mla)
     return not strange and number(geo.header, "hyper_connection.count", 0) <= 1
 
 
@@ -32,7 +32,7 @@ def coarse_parts(geo: Geometry, context: Context, own: Owners) -> dict[int, int]
     wide = max((_feed(geo, i) for i in range(len(geo.layers))), default=0)
     rows = context.ubatch * FLOAT * (wide + 2 * heads * geo.head_k + (3 * streams + 2) * geo.embedding)
     masks = HALF * context.ubatch * (context.ctx_seq + (window_cells(geo, context) if geo.window else 0))
-    if geo.indexer and geo.row.get("indexer"):
+    if geo.indexer and geo.row.indexer != "none":
         masks += 2 * FLOAT * context.ubatch * context.ctx_seq * max(1, kv_heads)
     scores = 0 if context.flash else FLOAT * context.ctx_seq * context.ubatch * heads
     return dict.fromkeys((*own.layers, own.output, HOST), rows + masks + scores + geo.vocab * context.slots * FLOAT)

@@ -96,7 +96,7 @@ def _given(geo: Geometry, context: Context, graph: Graph, rows: int) -> list[tup
     transposed, so value by value. Filled on the host."""
     graph.given(rows * FLOAT)
     size = (HALF if context.flash else FLOAT) * rows
-    if not any(x.cached for x in geo.layers) and geo.row.get("cache") != "deepseek4":
+    if not any(x.cached for x in geo.layers) and not geo.row.compressed:
         return [(graph.given(0), None)]
     places = 2 * FLOAT * rows * max((x.v for x in geo.layers), default=0)
     kinds = (context.ctx_seq, window_cells(geo, context)) if geo.window else (context.ctx_seq,)
@@ -125,7 +125,7 @@ def _trunk(run: Forward, stream: int) -> None:
     for i in chosen:
         outputs = min(run.rows, run.context.outputs) if i == chosen[-1] else run.rows
         stream = _one(run, i, stream, outputs, rows_of)
-    _head(run, stream, late=bool(geo.row.get("late_output")))
+    _head(run, stream, late=geo.row.late_output)
 
 
 def _one(run: Forward, number: int, stream: int, outputs: int, rows_of: PerLayer | None) -> int:
@@ -150,7 +150,7 @@ def _embed(run: Forward, picture: int, width: int) -> int:
     mixed = graph.op(width)
     graph.device = HOST if run.geo.per_layer else run.spots[0].attend
     graph.read(mixed, graph.op(width, picture, pinned=True))
-    return graph.inplace(stream) if run.geo.row.get("scaled_embedding") else stream
+    return graph.inplace(stream) if run.geo.row.scaled_embedding else stream
 
 
 def _pass(run: Forward, number: int) -> Pass:
@@ -194,19 +194,18 @@ def _pass(run: Forward, number: int) -> Pass:
 
 def _rotates(geo: Geometry, number: int) -> bool:
     """Whether positions turn this layer's queries and keys: all layers, none, sliding ones, or all but every n-th."""
-    rule = geo.row.get("rotates", "all")
+    rule, every = geo.row.rotates, geo.row.rotates_not_every
     if rule == "sliding":
-        lead = count(geo.header, "leading_dense_block_count", 0) if geo.row.get("rotates_lead") else 0
+        lead = count(geo.header, "leading_dense_block_count", 0) if geo.row.rotates_lead else 0
         return geo.layers[number].sliding or not geo.window or number < lead
     if rule == "finetuned":
         return bool(geo.header.get("rope.scaling.finetuned", True))
-    every = int(geo.row.get("rotates_not_every", 0))
     return rule != "none" and not (every and (number + 1) % every == 0)
 
 
 def _hadamard(geo: Geometry, kind: str, head: int) -> bool:
     """Quantised caches hold rotated rows (``attn_rot_k``), where heads come in whole 64s."""
-    return bool(geo.tables["cache_types"].get(kind, {}).get("quantized")) and head > 0 and head % 64 == 0
+    return geo.tables.quantized(kind) and head > 0 and head % 64 == 0
 
 
 def _cast_bytes(run: Forward, number: int) -> int:
@@ -215,9 +214,9 @@ def _cast_bytes(run: Forward, number: int) -> int:
     if not context.flash:
         return 0
     cells = (window_cells(geo, context) if layer.sliding else context.ctx_seq) * context.streams
-    wide = geo.tables["cache_types"]
+    wide = geo.tables.cache_types
     sides = (layer.k, context.type_k), (layer.v, context.type_v)
-    return sum(cells * values * HALF for values, kind in sides if int(wide[kind]["bytes"]) > 32 * HALF)
+    return sum(cells * values * HALF for values, kind in sides if wide[kind].bytes > 32 * HALF)
 
 
 def _head(run: Forward, stream: int, *, late: bool) -> None:

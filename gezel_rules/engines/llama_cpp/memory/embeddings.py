@@ -97,7 +97,7 @@ def _sparse(at: Pass, number: int, source: int) -> int:
     graph.device = at.feed
     raised = at.multiply("ffn_up", source)
     gate = at.multiply("ffn_gate", source)
-    if number >= int(at.row.get("sparse_layers", 0)):
+    if number >= at.row.sparse_layers:
         kept = graph.inplace(gate)
         return at.multiply("ffn_down", graph.op(graph.size(raised), raised, kept, reuse=(raised, kept)))
     mean = at.wide(1, gate)

@@ -10,7 +10,7 @@ from gezel_rules.engines.llama_cpp.memory.coarse import coarse_parts, replayed
 from gezel_rules.engines.llama_cpp.memory.compute import compute_parts, draft_parts
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
 from gezel_rules.engines.llama_cpp.memory.kv_cache import Cache, caches, mtp_caches
-from gezel_rules.engines.llama_cpp.memory.launch import Context, Launch, Tables, mtp_context, settle
+from gezel_rules.engines.llama_cpp.memory.launch import Context, Launch, mtp_context, settle
 from gezel_rules.engines.llama_cpp.memory.offload import HOST, owners, place_layers, place_weights
 from gezel_rules.engines.llama_cpp.memory.output import output_bytes
 from gezel_rules.engines.llama_cpp.memory.recurrent import state_parts
@@ -21,6 +21,7 @@ from gezel_rules.record import NamedTuple
 if TYPE_CHECKING:
     from gezel_rules.engines.llama_cpp.memory.header_info import HeaderInfo
     from gezel_rules.engines.llama_cpp.memory.offload import Owners
+    from gezel_rules.engines.llama_cpp.memory.tables import MemoryTables
     from gezel_rules.engines.llama_cpp.memory.weights import Weight
 
 
@@ -107,10 +108,10 @@ class Estimate(NamedTuple):
         }
 
 
-def estimate(header: HeaderInfo, launch: Launch, architectures: Tables) -> Estimate:
-    """The memory of a launch of the model behind ``header``. ``architectures``: the tables of
-    policies/memory/architectures.yaml. :raises BadInput: when the header or a flag makes no sense."""
-    return estimate_geometry(geometry(header, architectures), launch)
+def estimate(header: HeaderInfo, launch: Launch, tables: MemoryTables) -> Estimate:
+    """The memory of a launch of the model behind ``header``, by the policies' tables. :raises BadInput: when the
+    header or a flag makes no sense."""
+    return estimate_geometry(geometry(header, tables), launch)
 
 
 def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
@@ -147,7 +148,7 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
 def _resolved(geo: Geometry, launch: Launch, own: Owners, context: Context) -> Context:
     """The context after the engine's check of flash attention: left to itself it turns it off, unless V needs it, when
     a layer's attention would be computed on another device than the layer's (``resolve_fused_ops``)."""
-    needed = geo.tables["cache_types"].get(context.type_v, {}).get("quantized")
+    needed = geo.tables.quantized(context.type_v)
     if launch.flash_attn != "auto" or needed or not launch.devices or not strays(geo, launch, own):
         return context
     return context._replace(flash=False)

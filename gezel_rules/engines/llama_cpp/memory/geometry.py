@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gezel_rules.engines.llama_cpp.memory import layers as rules
 from gezel_rules.engines.llama_cpp.memory.weights import Weight, all_weights, layer_shapes
@@ -11,7 +11,7 @@ from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.engines.llama_cpp.memory.header_info import HeaderInfo
-    from gezel_rules.engines.llama_cpp.memory.launch import Tables
+    from gezel_rules.engines.llama_cpp.memory.tables import Architecture, MemoryTables
 
 
 class Layer(NamedTuple):
@@ -42,7 +42,7 @@ class Geometry(NamedTuple):
     """
 
     arch: str
-    row: Mapping[str, Any]
+    row: Architecture
     layers: tuple[Layer, ...]
     trained: int
     embedding: int
@@ -63,7 +63,7 @@ class Geometry(NamedTuple):
     shapes: tuple[Mapping[str, tuple[int, ...]], ...]
     kinds: tuple[int, ...]
     header: HeaderInfo
-    tables: Tables
+    tables: MemoryTables
     unknown: tuple[str, ...]
 
     def __eq__(self, other: object) -> bool:
@@ -79,9 +79,9 @@ class Geometry(NamedTuple):
         return len(self.layers) - self.nextn
 
 
-def geometry(header: HeaderInfo, tables: Tables) -> Geometry:
+def geometry(header: HeaderInfo, tables: MemoryTables) -> Geometry:
     """The geometry of a header. :raises BadInput: when a key no model can do without is missing."""
-    row: Mapping[str, Any] = tables["architectures"].get(header.arch, {})
+    row = tables.architectures.get(header.arch, tables.unlisted)
     blocks = rules.block_count(header, row)
     nextn = rules.nextn_layers(header, row, blocks)
     heads, kv_heads = rules.head_counts(header, blocks)
@@ -108,7 +108,7 @@ def geometry(header: HeaderInfo, tables: Tables) -> Geometry:
         experts_used=rules.experts_used(header, blocks),
         nextn=nextn,
         per_layer=rules.number(header, "embedding_length_per_layer_input", 0),
-        streams=int(row.get("streams", 1)),
+        streams=row.streams,
         weights=weights,
         shapes=shapes,
         kinds=kinds,
@@ -120,7 +120,7 @@ def geometry(header: HeaderInfo, tables: Tables) -> Geometry:
 
 def _layers(
     header: HeaderInfo,
-    row: Mapping[str, Any],
+    row: Architecture,
     blocks: int,
     nextn: int,
     heads: list[int],
@@ -136,7 +136,7 @@ def _layers(
     sliding = rules.sliding_layers(header, row, blocks, nextn, recurrent) if window else [False] * blocks
     keys = head_k, rules.number(header, "attention.key_length_swa", head_k)
     values = head_v, rules.number(header, "attention.value_length_swa", head_v)
-    key_only = rules.is_mla(header, row) or row.get("cache") == "deepseek4"
+    key_only = rules.is_mla(header, row) or row.compressed
     cached = rules.cached_layers(header, row, blocks, nextn, recurrent, ff)
     indexed = rules.indexer_rows(header, row, blocks, nextn, recurrent)
     ratios = rules.per_layer(get("attention.compress_ratios", 0), blocks)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, Layer
-from gezel_rules.engines.llama_cpp.memory.launch import Context, Tables, padded
+from gezel_rules.engines.llama_cpp.memory.launch import Context, padded
+from gezel_rules.engines.llama_cpp.memory.tables import MemoryTables
 from gezel_rules.errors import BadInput
 from gezel_rules.record import NamedTuple
 
@@ -21,22 +22,22 @@ class Cache(NamedTuple):
     parts: tuple[tuple[int, int], ...]
 
 
-def row_bytes(values: int, kind: str, tables: Tables) -> int:
+def row_bytes(values: int, kind: str, tables: MemoryTables) -> int:
     """Bytes of one cache row. :raises BadInput: for a type the engine does not cache in."""
     try:
-        return values * int(tables["cache_types"][kind]["bytes"]) // 32
+        return values * tables.cache_types[kind].bytes // 32
     except KeyError:
-        known = ", ".join(tables["cache_types"])
+        known = ", ".join(tables.cache_types)
         raise BadInput(f"cache type {kind!r} is not one the engine knows ({known})") from None
 
 
 def caches(geo: Geometry, context: Context) -> tuple[Cache, ...]:
     """The caches of the main context, in the engine's order."""
-    if geo.row.get("cache") == "deepseek4":
+    if geo.row.compressed:
         return _compressed(geo, context)
     layers = [layer for layer in geo.layers if layer.cached]
     found = _attention(geo, context, layers)
-    indexed = [(layer, layer.indexer, 0 if geo.mla or geo.row.get("indexer_slots") else geo.head_v)
+    indexed = [(layer, layer.indexer, 0 if geo.mla or geo.row.indexer_slots else geo.head_v)
                for layer in geo.layers if layer.indexer]  # fmt: skip
     if indexed:
         found += (_cache("indexer", context.ctx_seq, context, indexed, geo.tables),)
@@ -46,7 +47,7 @@ def caches(geo: Geometry, context: Context) -> tuple[Cache, ...]:
 def mtp_caches(geo: Geometry, context: Context) -> tuple[Cache, ...]:
     """The caches of an MTP context: its own layers only, no state; K and V even where the trunk keeps K only to
     compress it."""
-    both = geo.row.get("cache") == "deepseek4"
+    both = geo.row.compressed
     return _attention(geo, context, [x._replace(v=x.k) if both else x for x in geo.layers if x.nextn])
 
 
@@ -55,12 +56,12 @@ def window_cells(geo: Geometry, context: Context) -> int:
     (``llama_kv_cache_iswa``)."""
     if context.swa_full:
         return context.ctx_seq
-    sequences = context.slots if context.unified and geo.row.get("cache") != "deepseek4" else 1
+    sequences = context.slots if context.unified and not geo.row.compressed else 1
     return padded(min(context.ctx_seq, geo.window * sequences + context.ubatch), _pad(geo))
 
 
 def _pad(geo: Geometry) -> int:
-    return int(geo.tables["engine_defaults"]["memory"]["cell_padding"])
+    return geo.tables.defaults.cell_padding
 
 
 def _attention(geo: Geometry, context: Context, layers: Iterable[Layer]) -> tuple[Cache, ...]:
@@ -79,7 +80,9 @@ def _attention(geo: Geometry, context: Context, layers: Iterable[Layer]) -> tupl
     )
 
 
-def _cache(name: str, cells: int, context: Context, rows: Iterable[tuple[Layer, int, int]], tables: Tables) -> Cache:
+def _cache(
+    name: str, cells: int, context: Context, rows: Iterable[tuple[Layer, int, int]], tables: MemoryTables
+) -> Cache:
     """Cells × streams × (K row + V row) over some layers."""
     times = cells * context.streams
     parts = tuple(

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from gezel_rules.engines.llama_cpp.memory.tables import Architecture, EngineDefaults, MemoryTables
 from gezel_rules.record import NamedTuple
-
-Tables = Mapping[str, Mapping[str, Mapping[str, Any]]]
-"""The tables of policies/memory/architectures.yaml, read by the caller."""
 
 
 class Launch(NamedTuple):
@@ -73,16 +68,15 @@ def padded(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
-def settle(launch: Launch, trained: int, nextn: int, row: Mapping[str, Any], tables: Tables) -> Context:
+def settle(launch: Launch, trained: int, nextn: int, row: Architecture, tables: MemoryTables) -> Context:
     """What the engine makes of the flags (``llama_context``): four unified slots when no count is given; a window
     that was not asked for is the trained length in every stream; streams are padded up, never down."""
-    default = tables["engine_defaults"]["memory"]
-    slots = max(1, launch.parallel or int(default["slots"]))
+    default = tables.defaults
+    slots = max(1, launch.parallel or default.slots)
     unified = launch.kv_unified or launch.parallel is None
     streams = 1 if unified else slots
-    pad = int(default["cell_padding"])
-    ctx = padded(launch.ctx or trained * streams, pad)
-    ctx_seq = ctx if unified else padded(ctx // slots, pad)
+    ctx = padded(launch.ctx or trained * streams, default.cell_padding)
+    ctx_seq = ctx if unified else padded(ctx // slots, default.cell_padding)
     drafted = _drafted(launch, nextn, tables)
     return Context(
         slots=slots,
@@ -91,44 +85,44 @@ def settle(launch: Launch, trained: int, nextn: int, row: Mapping[str, Any], tab
         ctx=ctx_seq * streams,
         ctx_seq=ctx_seq,
         ubatch=_ubatch(launch, launch.ctx or trained * streams, default),
-        type_k=launch.type_k or default["cache_type"],
-        type_v=launch.type_v or default["cache_type"],
-        flash=launch.flash_attn != "off" and row.get("flash_attention", True),
+        type_k=launch.type_k or default.cache_type,
+        type_v=launch.type_v or default.cache_type,
+        flash=launch.flash_attn != "off" and row.flash_attention,
         swa_full=launch.swa_full,
-        states=1 + (drafted if row.get("rollback") and _rolls_back(launch, tables) else 0),
+        states=1 + (drafted if row.rollback and _rolls_back(launch, tables) else 0),
         outputs=slots * (1 + drafted),
     )
 
 
-def _ubatch(launch: Launch, ctx: int, default: Mapping[str, Any]) -> int:
+def _ubatch(launch: Launch, ctx: int, default: EngineDefaults) -> int:
     """Tokens of one physical batch: never more than the logical batch or the window."""
-    batch = min(ctx, launch.batch or int(default["batch"]))
-    return min(batch, launch.ubatch or int(default["ubatch"]))
+    batch = min(ctx, launch.batch or default.batch)
+    return min(batch, launch.ubatch or default.ubatch)
 
 
-def _drafted(launch: Launch, nextn: int, tables: Tables) -> int:
+def _drafted(launch: Launch, nextn: int, tables: MemoryTables) -> int:
     """Most tokens drafted ahead: the largest of the types asked for; chained MTP heads draft one token each."""
     most = 0
     for name in launch.spec:
-        row = tables["speculation"].get(name)
-        if row is None:
+        row = tables.speculation.get(name)
+        if row is None or not row.n_max:
             continue
-        n = launch.n_max or int(row["n_max"])
-        if row["context"] == "mtp" and nextn > 1:
+        n = launch.n_max or row.n_max
+        if row.context == "mtp" and nextn > 1:
             n = min(n, nextn)
         most = max(most, n)
     return most
 
 
-def _rolls_back(launch: Launch, tables: Tables) -> bool:
-    return any(tables["speculation"].get(name, {}).get("rollback") for name in launch.spec)
+def _rolls_back(launch: Launch, tables: MemoryTables) -> bool:
+    return any(row.rollback for name in launch.spec if (row := tables.speculation.get(name)))
 
 
-def mtp_context(launch: Launch, context: Context, tables: Tables) -> Context | None:
+def mtp_context(launch: Launch, context: Context, tables: MemoryTables) -> Context | None:
     """The second context an MTP head decodes in: same window, slots and streams, its own cache types."""
-    if not any(tables["speculation"].get(name, {}).get("context") == "mtp" for name in launch.spec):
+    if not any(row.context == "mtp" for name in launch.spec if (row := tables.speculation.get(name))):
         return None
-    kind = tables["engine_defaults"]["memory"]["draft_cache_type"]
+    kind = tables.defaults.draft_cache_type
     return context._replace(
         type_k=launch.draft_type_k or kind, type_v=launch.draft_type_v or kind, states=1, outputs=context.slots
     )

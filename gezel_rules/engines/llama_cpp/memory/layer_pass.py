@@ -15,13 +15,13 @@ def layer_pass(at: Pass, stream: int, layer: Layer, before: int, outputs: int, g
     graph, shapes = at.graph, at.shapes
     graph.device = at.attend
     mixes = layer.recurrent or any(k in shapes for k in ("attn_q", "attn_qkv", "attn_kv_a_mqa", "attn_q_a"))
-    if mixes and (at.row.get("parallel") or _lone_norm(at)):
+    if mixes and (at.row.parallel or _lone_norm(at)):
         return _side_by_side(at, stream, before)
     normed = norm(at, "attn_norm", stream, before)
     residual = stream
     if mixes:
         mixed, normed = _mix(at, stream, normed, layer)
-        if outputs < at.rows and not geo.row.get("late_output"):
+        if outputs < at.rows and not geo.row.late_output:
             at, mixed, residual = _last_rows(at, outputs, mixed, residual)
         graph.device = at.attend
         if "ffn_norm" in shapes or "post_ffw_norm" in shapes:
@@ -54,11 +54,11 @@ def _side_by_side(at: Pass, stream: int, before: int) -> int:
     own = "attn_norm_2" in at.shapes
     normed = norm(at, "attn_norm_2" if own else "attn_norm", stream, before)
     out = attend(at, normed)
-    if not at.row.get("parallel"):
+    if not at.row.parallel:
         out = project(at, out)
     fed = _feed(at, norm(at, "attn_norm", stream) if own else normed)
     graph.device = at.attend
-    if not at.row.get("parallel"):
+    if not at.row.parallel:
         return graph.add(graph.add(out, fed), stream)
     return graph.add(graph.add(fed, stream), project(at, out))
 

@@ -12,7 +12,7 @@ FLOAT = 4  # bytes
 
 def state_parts(geo: Geometry, context: Context) -> tuple[tuple[int, int], ...]:
     """Bytes of state by layer index (``llama_memory_recurrent``): 4 × (R + S) × slots × (1 + rollback)."""
-    if geo.row.get("cache") == "deepseek4":
+    if geo.row.compressed:
         return _compressor_parts(geo, context)
     each = FLOAT * (geo.state_r + geo.state_s) * context.slots * context.states
     extra = dict(_hash_history(geo, context))

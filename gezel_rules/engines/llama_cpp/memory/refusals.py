@@ -13,11 +13,13 @@ def refusals(geo: Geometry, context: Context, launch: Launch) -> tuple[str, ...]
 
 
 def _types(geo: Geometry, context: Context) -> list[str]:
-    kinds = geo.tables["cache_types"]
+    tables = geo.tables
     k, v = context.type_k, context.type_v
-    quantised = {t: bool(kinds.get(t, {}).get("quantized")) for t in (k, v)}
-    found = [f"cache type {t} is not one the engine knows" for t in dict.fromkeys((k, v)) if t not in kinds]
-    if (geo.mla or geo.row.get("cache") == "deepseek4") and k != v:
+    quantised = {t: tables.quantized(t) for t in (k, v)}
+    found = [
+        f"cache type {t} is not one the engine knows" for t in dict.fromkeys((k, v)) if t not in tables.cache_types
+    ]
+    if (geo.mla or geo.row.compressed) and k != v:
         found.append(f"{geo.arch} caches keys and values in one row: K ({k}) and V ({v}) types must be equal")
     if quantised[v] and not context.flash:
         found.append(f"a quantised V cache ({v}) needs flash attention, which is off")
@@ -35,9 +37,9 @@ def _blocks(geo: Geometry, side: str, kind: str, quantised: bool, swa_key: str, 
 
 
 def _drafting(geo: Geometry, launch: Launch) -> list[str]:
-    table = geo.tables["speculation"]
-    found = [f"speculative type {name} is not known" for name in launch.spec if name not in table and name != "none"]
-    wants_head = [name for name in launch.spec if table.get(name, {}).get("context") == "mtp"]
+    table = geo.tables.speculation
+    found = [f"speculative type {name} is not known" for name in launch.spec if name not in table]
+    wants_head = [name for name in launch.spec if name in table and table[name].context == "mtp"]
     if wants_head and not geo.nextn:
         found.append(f"{wants_head[0]} needs an MTP head and this model has none: the engine exits")
     return found

@@ -100,7 +100,7 @@ def state_next(geo: Geometry, number: int) -> int | None:
         return None
     for i in range(number + 1, geo.trunk):
         if geo.layers[i].recurrent:
-            return i if geo.row.get("state") != "ssm" or "ssm_in" in geo.shapes[i] else None
+            return i if geo.row.state != "ssm" or "ssm_in" in geo.shapes[i] else None
         if geo.layers[i].cached or "ffn_gate_inp" in geo.shapes[i]:
             return None
     return None

@@ -55,7 +55,7 @@ def _delta_net(at: Pass, source: int) -> int:
     state = at.graph.op(at.state * at.sequences * FLOAT)
     convolved = _convolve(at, joined, kept)
     query, key = at.wide(keys, convolved), at.wide(keys, convolved)
-    if at.row.get("delta_repeats"):  # keys are spread over the value heads first
+    if at.row.delta_repeats:  # keys are spread over the value heads first
         query = at.wide(inner, query)
         key = at.wide(inner, key)
     heads = at.shapes["ssm_dt"][0] if "ssm_dt" in at.shapes else at.shapes["ssm_a"][0]

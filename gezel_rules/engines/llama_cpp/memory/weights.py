@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.engines.llama_cpp.memory.header_info import HeaderInfo, TensorInfo
-    from gezel_rules.engines.llama_cpp.memory.launch import Tables
+    from gezel_rules.engines.llama_cpp.memory.tables import Architecture, MemoryTables
 
 INPUT, OUTPUT = -1, -2
 """Places beside the layers: the input side always stays on the host; the output side counts as one more layer."""
+
+_PLACES = {"input": INPUT, "first": 0, "output": OUTPUT}
 
 ALIGNMENT = 32  # bytes; ggml pads every tensor of a buffer
 
@@ -33,15 +35,14 @@ class Weight(NamedTuple):
     kept: bool = False
 
 
-def all_weights(header: HeaderInfo, row: Mapping[str, Any], tables: Tables) -> tuple[Weight, ...]:
+def all_weights(header: HeaderInfo, row: Architecture, tables: MemoryTables) -> tuple[Weight, ...]:
     """Every tensor of the header. A tied output is a second use of the token embedding and appears as one more
     ``OUTPUT`` weight of the same size; ``twice`` says whether it costs bytes again when both stay on the host."""
-    kept = tuple(row.get("mtp_keeps", ()))
-    found = [_weight(t, tables, kept) for t in header.tensors]
+    found = [_weight(t, tables, row.mtp_keeps) for t in header.tensors]
     tied = _tied(header)
     if tied is not None:
         repack = _repacks(tied, 2, tables)
-        twice = repack or bool(row.get("tied_twice"))
+        twice = repack or row.tied_twice
         found.append(_weight(tied, tables)._replace(name=TIED, place=OUTPUT, lazy=False, repack=repack, twice=twice))
     return tuple(found)
 
@@ -60,21 +61,20 @@ def _tied(header: HeaderInfo) -> TensorInfo | None:
     return embedding
 
 
-def _weight(tensor: TensorInfo, tables: Tables, kept: tuple[str, ...] = ()) -> Weight:
+def _weight(tensor: TensorInfo, tables: MemoryTables, kept: tuple[str, ...] = ()) -> Weight:
     name = tensor.name
     block, stem = _parted(name)
     bare = stem.rsplit(".", 1)[0]
     experts = bare in EXPERTS
-    row = tables["tensors"].get(bare, {})
-    limit = int(tables["engine_defaults"]["memory"]["lazy_read_above_bytes"])
+    row = tables.tensors.get(bare, tables.other_tensor)
     return Weight(
         name=name,
         bytes=-(-tensor.nbytes // ALIGNMENT) * ALIGNMENT,
-        place={"input": INPUT, "first": 0}.get(row.get("place", ""), OUTPUT) if block is None else block,
-        repack=not row.get("lookup", False) and _repacks(tensor, 3 if experts else 2, tables),
+        place=_PLACES[row.place] if block is None else block,
+        repack=not row.lookup and _repacks(tensor, 3 if experts else 2, tables),
         experts=experts,
         ffn=bare in DENSE,
-        lazy=bool(row.get("lazy")) and tensor.nbytes > limit,
+        lazy=row.lazy and tensor.nbytes > tables.defaults.lazy_read_above_bytes,
         dims=tensor.dims,
         kept=bare in kept,
     )
@@ -94,13 +94,13 @@ def _parted(name: str) -> tuple[int | None, str]:
     return None, name
 
 
-def _repacks(tensor: TensorInfo, rank: int, tables: Tables) -> bool:
+def _repacks(tensor: TensorInfo, rank: int, tables: MemoryTables) -> bool:
     """The CPU re-packs matrices (experts: stacks of them) of some types whose rows come in whole groups."""
-    group = tables["repack"].get(tensor.type, {}).get("rows", 0)
+    row = tables.repack.get(tensor.type)
     dims = tensor.dims
     while len(dims) > 1 and dims[-1] == 1:
         dims = dims[:-1]
-    return int(group) > 0 and len(dims) == rank and dims[1] % int(group) == 0
+    return row is not None and len(dims) == rank and dims[1] % row.rows == 0
 
 
 def layer_shapes(

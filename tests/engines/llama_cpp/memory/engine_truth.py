@@ -13,12 +13,13 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-from gezel_rules.documents.source import load_yaml
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.geometry import geometry
 from gezel_rules.engines.llama_cpp.memory.launch import Launch
+from gezel_rules.engines.llama_cpp.memory.tables import memory_tables
 from gezel_rules.gguf import read_header
 from gezel_rules.places import policies_dir
+from gezel_rules.planner.policies import read_policies
 
 DATA = Path(__file__).parents[3] / "data"
 MIB = 1 << 20
@@ -29,7 +30,7 @@ PRINTED = 0.006 * MIB
 @cache
 def architectures():
     """The architecture tables as policy ships them."""
-    return load_yaml(policies_dir() / "memory" / "architectures.yaml").plain()["tables"]
+    return memory_tables(read_policies(policies_dir(), None))
 
 
 @cache

@@ -13,7 +13,7 @@ from gezel_rules.engines.llama_cpp.memory.launch import Launch
 from gezel_rules.errors import BadInput
 from gezel_rules.gguf import Array, Header, Tensor
 
-ROWS = architectures()["architectures"]
+ROWS = architectures().architectures
 
 
 def header(arch, keys, tensors=()):

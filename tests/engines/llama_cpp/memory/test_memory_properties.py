@@ -83,6 +83,6 @@ def test_devices_hold_the_same_weights_as_one_cpu_but_for_a_tied_output(geo, lau
 def test_a_finer_type_never_costs_less(geo, slots):
     sizes = [
         estimate_geometry(geo, Launch(ctx=16384, type_k=k, type_v=k, parallel=slots)).kv_bytes
-        for k in sorted(architectures()["cache_types"], key=lambda k: architectures()["cache_types"][k]["bytes"])
+        for k in sorted(architectures().cache_types, key=lambda k: architectures().cache_types[k].bytes)
     ]
     assert sizes == sorted(sizes)

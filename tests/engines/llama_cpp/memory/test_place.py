@@ -181,7 +181,7 @@ def test_caches_are_a_line_over_the_window(name):
         found = estimate_geometry(geo, with_window(launch, window))
         assert line.fixed_bytes + line.bytes_per_token * window == found.kv_bytes + found.recurrent_bytes
     assert kv_bytes_per_token(geo, launch) == line.bytes_per_token
-    assert "f16" in architectures()["cache_types"]
+    assert "f16" in architectures().cache_types
 
 
 def test_an_mtp_context_pipelines_over_devices_like_its_trunk():
