@@ -18,7 +18,7 @@ from gezel_rules.facts.site import site
 from gezel_rules.facts.vocabulary import WORDS
 from gezel_rules.logs.file import LOG_POLICY
 from gezel_rules.places import schemas_dir
-from gezel_rules.policy.file import POLICY, TABLE
+from gezel_rules.policy.file import BLOCKS, POLICY
 from gezel_rules.record import NamedTuple
 
 
@@ -35,7 +35,7 @@ FORMS = (
     Form("catalog-entry", "Catalog entry", ENTRY, {"header": HEADER}),
     Form("host", "Described host", HOST),
     Form("site", "Site settings", site(WORDS)),
-    Form("policy", "Policy", POLICY, {"table": TABLE}),
+    Form("policy", "Policy", POLICY, BLOCKS),
     Form("log-policy", "Log policy", LOG_POLICY),
 )
 

@@ -5,6 +5,7 @@ What expressions mean, and whether the cells of a table are what its columns say
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from gezel_rules.documents import kinds as yaml
@@ -15,6 +16,7 @@ from gezel_rules.documents.declare import (
     Anything,
     Block,
     Either,
+    Kind,
     List,
     Map,
     Number,
@@ -99,7 +101,7 @@ def _only_for(kinds: tuple[str, ...], *keys: str) -> dict[str, Any]:
     return {"if": of_these, "else": {"not": {"anyOf": [{"required": [key]} for key in keys]}}}
 
 
-_value: dict[str, Any] = {
+_VALUE = {
     "says": optional(TEXT, "What it means, for people."),
     "kind": optional(
         Word(tuple(KINDS), "kind"),
@@ -111,6 +113,7 @@ _value: dict[str, Any] = {
     "unit": optional(TEXT, "How people read the number: bytes, tokens, seconds, percent."),
     "minimum": optional(Number(), "The least a number may be."),
     "maximum": optional(Number(), "The most a number may be."),
+    "of": optional(Block("value", ANYTHING.kinds), "Of a list: what it holds."),
 }
 _LIST = {"required": ["kind"], "properties": {"kind": {"const": "list"}}}
 _COLUMN_RULES = {
@@ -121,12 +124,11 @@ _COLUMN_RULES = {
     ]
 }
 _ONE_OF = (("kind", "words", "rows_of"), "needs one of 'kind', 'words' and 'rows_of'")
-VALUE = Shape("a value", _value, "What a cell may be.", one_of=_ONE_OF, editors=_COLUMN_RULES)
-_value["of"] = optional(VALUE, "Of a list: what it holds.")
+VALUE = Shape("a value", _VALUE, "What a cell may be.", one_of=_ONE_OF, editors=_COLUMN_RULES)
 COLUMN = Shape(
     "column '{}'",
     {
-        **_value,
+        **_VALUE,
         "optional": optional(FLAG, "Whether a row may go without it: none then stands there."),
         "default": optional(ANYTHING, "What stands in a row that does not say otherwise."),
     },
@@ -137,8 +139,10 @@ DECLARED_TABLE = Shape(
     "a table",
     {
         "says": required(TEXT, "What the table tells, for people."),
-        "columns": optional(Map(COLUMN), "The columns of its rows."),
-        "of": optional(VALUE, "What a row (or an item of a list) is, where it has no columns."),
+        "columns": optional(Map(Block("column", ANYTHING.kinds)), "The columns of its rows."),
+        "of": optional(
+            Block("value", ANYTHING.kinds), "What a row (or an item of a list) is, where it has no columns."
+        ),
         "same_rows_as": optional(TEXT, "A table that must have exactly the same rows."),
         "rows": required(
             Anything((yaml.MAP, yaml.LIST)),
@@ -164,7 +168,8 @@ TABLE = Either((
     List(ANYTHING),
     Variants("a table", dict.fromkeys(("rows", "columns", "of"), DECLARED_TABLE), otherwise=PLAIN_TABLE),
 ))  # fmt: skip
-"""What stands under ``tables``; ``policy.tables`` reads it."""
+BLOCKS: Mapping[str, Kind] = {"table": TABLE, "column": COLUMN, "value": VALUE}
+"""What ``policy.tables`` reads, piece by piece."""
 
 POLICY = Shape(
     "a policy file",
