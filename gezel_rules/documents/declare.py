@@ -40,6 +40,9 @@ class Text(NamedTuple):
     """What to do instead, put behind the message: ``leave it out while it is not known``."""
 
 
+TEXT = Text()
+
+
 class Word(NamedTuple):
     """One of some words that are known here; ``noun`` says what they are (``role``)."""
 
@@ -54,7 +57,7 @@ class Name(NamedTuple):
 
     of: str
     noun: str
-    like: Text = Text()
+    like: Text = TEXT
 
 
 class Number(NamedTuple):
@@ -102,7 +105,7 @@ class Map(NamedTuple):
     ``{}`` in its ``what`` stands for the key."""
 
     of: Kind
-    keys: Text | Name = Text()
+    keys: Text | Name = TEXT
 
 
 class Field(NamedTuple):
@@ -148,7 +151,6 @@ Kind = Text | Word | Name | Number | Flag | Anything | Block | List | Map | Shap
 
 SINGLE = Anything((yaml.TEXT, yaml.INTEGER, yaml.NUMBER, yaml.FLAG), "a single value")
 ANYTHING = Anything((*SINGLE.kinds, yaml.LIST, yaml.MAP, yaml.NOTHING), "a value")
-TEXT = Text()
 WORDING = Text(least=1)
 """Text for people to read."""
 FLAG = Flag()

@@ -107,8 +107,8 @@ def _names(value: Value) -> Iterator[tuple[Node, str, declare.Name]]:
 
 
 def _fits(kind: Kind, value: object) -> bool:
-    actual, wanted = kind_of(value), accepts(kind)
-    return actual in wanted or (actual == INTEGER and NUMBER in wanted)
+    actual, fitting = kind_of(value), accepts(kind)
+    return actual in fitting or (actual == INTEGER and NUMBER in fitting)
 
 
 def _shape(node: Node, shape: Shape, called: str, problems: Problems) -> Value:
@@ -123,19 +123,24 @@ def _shape(node: Node, shape: Shape, called: str, problems: Problems) -> Value:
         kind = shape.fields[key].kind if key in shape.fields else shape.others
         if kind is None:
             hint = did_you_mean(key, shape.fields)
-            problems.append((child.key or child).problem(f"{shape.what} has no key {key!r:.80}{hint}"))
-        elif (value := _child(child, kind, f"'{shape.prefix}{key}'", problems)) is not None:
+            problems.append((child.key or child).problem(f"{shape.what} has no key {_quoted(key)}{hint}"))
+        elif (value := _child(child, kind, shape.prefix + key, problems)) is not None:
             said[key] = value
     return Value(said, node, shape)
 
 
 def _child(node: Node, kind: Kind, called: str, problems: Problems) -> Value | None:
-    """``called`` is what messages call the value; readers that are given none quote it."""
+    """``called`` is the key that messages name; readers that are given none quote the value."""
     if _fits(kind, node.value):
         found: Value | None = _READERS[type(kind)](node, kind, called, problems)
         return found
-    problems.append(node.problem(f"{called} must be {wanted(kind)}, not {kind_of(node.value)}"))
+    problems.append(node.problem(f"{_quoted(called)} must be {wanted(kind)}, not {kind_of(node.value)}"))
     return None
+
+
+def _quoted(key: str) -> str:
+    """A key as messages show it: nothing in it can drive a terminal."""
+    return f"{key!r:.80}"
 
 
 def _variants(node: Node, kind: declare.Variants, called: str, problems: Problems) -> Value | None:
@@ -151,7 +156,7 @@ def _map(node: Node, kind: declare.Map, called: str, problems: Problems) -> Valu
     for key, child in node.value.items():
         like = kind.keys.like if isinstance(kind.keys, declare.Name) else kind.keys
         if wrong := _wrong_text(key, like, quoted=True):
-            problems.append((child.key or child).problem(f"{key!a:.80} {wrong}"))
+            problems.append((child.key or child).problem(f"{_quoted(key)} {wrong}"))
         elif (value := _of_map(child, kind.of, key, problems)) is not None:
             said[key] = value
     return Value(said, node, kind)
@@ -159,8 +164,8 @@ def _map(node: Node, kind: declare.Map, called: str, problems: Problems) -> Valu
 
 def _of_map(node: Node, kind: Kind, key: str, problems: Problems) -> Value | None:
     if not isinstance(kind, Shape):
-        return _child(node, kind, f"'{key}'", problems)
-    value = read(node, kind._replace(what=kind.what.replace("{}", key)), problems)
+        return _child(node, kind, key, problems)
+    value = read(node, kind._replace(what=kind.what.replace("'{}'", _quoted(key))), problems)
     return value if isinstance(node.value, dict) else None
 
 
@@ -168,15 +173,15 @@ def _list(node: Node, kind: declare.List, called: str, problems: Problems) -> Va
     said = []
     for child in node.value:
         if not _fits(kind.of, child.value):
-            problems.append(child.problem(f"{called}: expected {wanted(kind.of)}, not {kind_of(child.value)}"))
+            problems.append(child.problem(f"{_quoted(called)}: expected {wanted(kind.of)}, not {kind_of(child.value)}"))
         elif (value := _READERS[type(kind.of)](child, kind.of, "", problems)) is not None:
             said.append(value)
     if len(node.value) < kind.least:
         least = _COUNTS.get(kind.least, str(kind.least))
-        message = f"{called} must name at least {least} {kind.noun}".rstrip()
+        message = f"{_quoted(called)} must name at least {least} {kind.noun}".rstrip()
         problems.append(node.problem(_or(message, kind.otherwise)))
     if kind.one_with is not None and _none_with(*kind.one_with, node, said):
-        problems.append(node.problem(f"{called} has none of {' '.join(kind.one_with)}", 1))
+        problems.append(node.problem(f"{_quoted(called)} has none of {' '.join(kind.one_with)}", 1))
     return Value(said, node, kind)
 
 
@@ -191,15 +196,16 @@ def _either(node: Node, kind: declare.Either, called: str, problems: Problems) -
 
 
 def _text(node: Node, kind: declare.Text, called: str, problems: Problems) -> Value | None:
-    text, quoted = node.value, bool(kind.noun) or not called
+    text = node.value
     if kind is declare.TEXT:  # most of them
         return Value(text, node, kind)
+    quoted = bool(kind.noun) or not called
     wrong = _wrong_text(text, kind, quoted)
     meant = text if wrong or kind.means is None else kind.means(text)
     if not wrong and meant is not None:
         return Value(meant, node, kind)
-    called = f"{kind.noun} {text!a:.120}".lstrip() if quoted else called
-    problems.append(node.problem(_or(f"{called} {wrong or _other(kind, quoted)}", kind.otherwise)))
+    named = f"{kind.noun} {text!a:.120}".lstrip() if quoted else _quoted(called)
+    problems.append(node.problem(_or(f"{named} {wrong or _other(kind, quoted)}", kind.otherwise)))
     return None
 
 
@@ -234,7 +240,8 @@ def _number(node: Node, kind: declare.Number, called: str, problems: Problems) -
     value, (least, most, above) = node.value, kind[:3]
     low = (least is not None and value < least) or (above is not None and value <= above)
     if low or (most is not None and value > most):
-        problems.append(node.problem(_or(f"{called or value} must be {bounds(kind)}", kind.otherwise)))
+        named = _quoted(called) if called else value
+        problems.append(node.problem(_or(f"{named} must be {bounds(kind)}", kind.otherwise)))
         return None
     return Value(value, node, kind)
 

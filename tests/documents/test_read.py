@@ -66,10 +66,18 @@ def test_what_is_no_mapping(text: str, kind: str) -> None:
     assert [problem.message for problem in problems] == [f"an entry must be a mapping, not {kind}"]
 
 
-def test_a_key_nobody_knows_cannot_drive_the_terminal() -> None:
-    problems: list[Problem] = []
-    read(node('"\\e[31mred": 1'), Shape("an entry", {}), problems)
-    assert [problem.message for problem in problems] == [r"an entry has no key '\x1b[31mred'"]
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Shape("an entry", {}), r"an entry has no key '\x1b[31mred'"),
+        (Shape("an entry", {}, others=FLAG), r"'\x1b[31mred' must be true or false, not whole number"),
+        (Map(FLAG), r"'\x1b[31mred' must be true or false, not whole number"),
+        (Map(FLAG, keys=TAG), r"'\x1b[31mred' is not a tag such as Q4_K_M or F16"),
+        (Map(Shape("row '{}'", {})), r"row '\x1b[31mred' must be a mapping, not whole number"),
+    ],
+)
+def test_a_key_cannot_drive_the_terminal(kind: Kind, said: str) -> None:
+    assert [problem.split(": ", 1)[1] for problem in taken(kind, '{"\\e[31mred": 1}')[1]] == [said]
 
 
 @pytest.mark.parametrize(
