@@ -1,6 +1,6 @@
-"""The JSON Schemas for editors, made from the declarations that files are read by.
+"""The files that people write, and the JSON Schemas that editors read, both from the declarations.
 
-``python -m gezel_rules.author.schemas`` writes them to ``schemas/``; a test holds that they are up to date.
+``python -m gezel_rules.author.schemas`` writes the schemas to ``schemas/``; a test holds that they are up to date.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from gezel_rules.documents.declare import Kind, Shape
 from gezel_rules.documents.json_schema import json_schema
 from gezel_rules.engines import registry
 from gezel_rules.facts.described_host import HOST
+from gezel_rules.facts.site import site
+from gezel_rules.facts.vocabulary import Word
+from gezel_rules.logs.file import LOG_POLICY
 from gezel_rules.places import schemas_dir
+from gezel_rules.policy.file import BLOCKS, POLICY
 from gezel_rules.record import NamedTuple
 
 
@@ -28,9 +32,18 @@ class Form(NamedTuple):
     blocks: Mapping[str, Kind] = {}
 
 
+def _settings() -> tuple[Word, ...]:
+    """The settings of every family of this package, each once: a site file is for a whole machine."""
+    words = (word for name in registry.FAMILIES for word in registry.family(name).vocabulary())
+    return tuple({word.name: word for word in words}.values())
+
+
 FORMS = (
     Form("catalog-entry", "Catalog entry", ENTRY, {"header": registry.family(DEFAULT_FAMILY).description()}),
     Form("host", "Described host", HOST),
+    Form("site", "Site settings", site(_settings())),
+    Form("policy", "Policy", POLICY, BLOCKS),
+    Form("log-policy", "Log policy", LOG_POLICY),
 )
 
 

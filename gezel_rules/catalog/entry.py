@@ -96,6 +96,7 @@ _VERIFIED = {
 }
 SHARD = Shape("a shard", {"name": _NAME, **_VERIFIED}, "A part whose size or digest is known.")
 SHARDS = List(Either((FILE_NAME, SHARD)), least=2, otherwise="one file has a 'name'")
+WHOLE_FILE = Shape("a file", {"role": _ROLE, "name": _NAME, **_VERIFIED, "sources": _SOURCES}, "A file in one piece.")
 FILE = Variants(
     "a file",
     {
@@ -110,12 +111,10 @@ FILE = Variants(
             },
             "A file in shards.",
         ),
-        "name": Shape(
-            "a file", {"role": _ROLE, "name": _NAME, **_VERIFIED, "sources": _SOURCES}, "A file in one piece."
-        ),
+        "name": WHOLE_FILE,
     },
     "One file the engine is given, in one piece or in shards.",
-    default="name",
+    otherwise=WHOLE_FILE,
 )
 
 MEASUREMENT = Shape(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.documents.read import Value
 from gezel_rules.documents.source import Node
 from gezel_rules.record import NamedTuple
@@ -111,8 +112,6 @@ class Entry(NamedTuple):
     """What quants of the same model have in common: the nearest that fits is looked for here first."""
     summary: str
     quant: str
-    engine: str
-    """The engine family that runs it."""
     license: str | None
     chat: bool | None
     """Whether the file carries a chat template; ``None`` when that is not known."""
@@ -128,6 +127,8 @@ class Entry(NamedTuple):
     """The ``header`` block, unread: its engine family knows what it may hold."""
     values: Value
     """The whole file as it was read, for later checks."""
+    engine: str = DEFAULT_FAMILY
+    """The engine family that runs it."""
 
     @property
     def root(self) -> Node:

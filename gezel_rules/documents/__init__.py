@@ -1,1 +1,1 @@
-"""Files that people write: YAML with places, block scalars, what a mapping must look like."""
+"""Files that people write: YAML with places and block scalars; what a file may hold, declared and read."""

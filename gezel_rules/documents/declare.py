@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gezel_rules.documents import kinds as yaml
 from gezel_rules.record import NamedTuple
 
 
@@ -24,7 +25,8 @@ class Text(NamedTuple):
 
     Where an expression cannot say it all, ``fault`` judges: it gives what is wrong, as the end of a sentence, or
     nothing. ``pattern`` is for editors then, and must let everything pass that ``fault`` does. ``means`` turns a
-    fitting text into the value it stands for. A text with a ``noun`` is quoted in messages.
+    fitting text into the value it stands for; ``None`` says that it stands for none. A text with a ``noun`` is quoted
+    in messages.
     """
 
     a: str = ""
@@ -36,6 +38,9 @@ class Text(NamedTuple):
     noun: str = ""
     otherwise: str = ""
     """What to do instead, put behind the message: ``leave it out while it is not known``."""
+
+
+TEXT = Text()
 
 
 class Word(NamedTuple):
@@ -52,7 +57,7 @@ class Name(NamedTuple):
 
     of: str
     noun: str
-    like: Text = Text()
+    like: Text = TEXT
 
 
 class Number(NamedTuple):
@@ -71,7 +76,7 @@ class Flag(NamedTuple):
 
 
 class Anything(NamedTuple):
-    """A value that is taken as it stands, of one of these ``kinds`` (words of ``shape.kind_of``), which messages call
+    """A value that is taken as it stands, of one of these ``kinds`` (words of ``kinds.kind_of``), which messages call
     ``a`` (``a single value``)."""
 
     kinds: tuple[str, ...]
@@ -79,9 +84,10 @@ class Anything(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A mapping that is declared and read elsewhere, under this ``name``: the ``header`` of an entry."""
+    """What is declared and read elsewhere, under this ``name``: the ``header`` of an entry. ``kinds`` as above."""
 
     name: str
+    kinds: tuple[str, ...] = (yaml.MAP,)
 
 
 class List(NamedTuple):
@@ -95,10 +101,11 @@ class List(NamedTuple):
 
 
 class Map(NamedTuple):
-    """A mapping whose keys are free, or of the kind ``keys``; every value is ``of`` one kind."""
+    """A mapping whose keys are free, or of the kind ``keys``; every value is ``of`` one kind. Where that is a shape,
+    ``{}`` in its ``what`` stands for the key."""
 
     of: Kind
-    keys: Text | Name = Text()
+    keys: Text | Name = TEXT
 
 
 class Field(NamedTuple):
@@ -113,7 +120,8 @@ class Field(NamedTuple):
 class Shape(NamedTuple):
     """A mapping with known keys. ``what`` is what messages call it (``a host``); ``prefix`` stands before the names of
     its keys there; ``one_of`` are keys of which exactly one must be there, and the end of the sentence that says so.
-    ``others`` is what any other key may hold; without it there are none."""
+    ``others`` is what any other key may hold; without it there are none. ``editors`` are keywords of JSON Schema that
+    say to editors what a function checks after the reading."""
 
     what: str
     fields: Mapping[str, Field]
@@ -121,15 +129,16 @@ class Shape(NamedTuple):
     prefix: str = ""
     one_of: tuple[tuple[str, ...], str] | None = None
     others: Kind | None = None
+    editors: Mapping[str, Any] = {}
 
 
 class Variants(NamedTuple):
-    """A mapping of one of several shapes: the first of which the key is there, else the one of ``default``."""
+    """A mapping of one of several shapes: the first whose key is there, else what it is ``otherwise``."""
 
     what: str
     by: Mapping[str, Shape]
     says: str = ""
-    default: str = ""
+    otherwise: Shape | None = None
 
 
 class Either(NamedTuple):
@@ -140,7 +149,8 @@ class Either(NamedTuple):
 
 Kind = Text | Word | Name | Number | Flag | Anything | Block | List | Map | Shape | Variants | Either
 
-TEXT = Text()
+SINGLE = Anything((yaml.TEXT, yaml.INTEGER, yaml.NUMBER, yaml.FLAG), "a single value")
+ANYTHING = Anything((*SINGLE.kinds, yaml.LIST, yaml.MAP, yaml.NOTHING), "a value")
 WORDING = Text(least=1)
 """Text for people to read."""
 FLAG = Flag()

@@ -11,13 +11,13 @@ from typing import Any
 
 from gezel_rules.documents import declare
 from gezel_rules.documents.declare import Kind, Shape
-from gezel_rules.documents.shape import ANY, FLAG, INTEGER, LIST, MAP, NUMBER, TEXT
+from gezel_rules.documents.kinds import FLAG, INTEGER, LIST, MAP, NOTHING, NUMBER, TEXT
 
 Schema = dict[str, Any]
 
 _TYPES = {
     TEXT: "string", INTEGER: "integer", NUMBER: "number", FLAG: "boolean", LIST: "array", MAP: "object",
-    "nothing": "null",
+    NOTHING: "null",
 }  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def json_schema(file: str, title: str, shape: Shape, blocks: Mapping[str, Kind] 
 
 def definition_name(what: str) -> str:
     """``one-device`` for ``one device``, ``header`` for ``'header'``."""
-    words = what.replace("'", "").split()
+    words = what.replace("'{}'", "").replace("'", "").split()
     return "-".join(words[1:] if words[0] in ("a", "an") else words)
 
 
@@ -62,7 +62,7 @@ class _Writer:
             yield from (field.kind for field in kind.fields.values())
             yield from [kind.others] if kind.others else ()
         elif isinstance(kind, declare.Variants):
-            yield from kind.by.values()
+            yield from _variants_of(kind)
         elif isinstance(kind, declare.Either):
             yield from kind.kinds
         elif isinstance(kind, (declare.List, declare.Map)):
@@ -90,6 +90,7 @@ class _Writer:
             required=[key for key, field in fields if field.required],
             properties={key: self._field(field) for key, field in fields},
             oneOf=[{"required": [key]} for key in shape.one_of[0]] if shape.one_of else [],
+            **shape.editors,
         )
 
     def _field(self, field: declare.Field) -> Schema:
@@ -115,12 +116,16 @@ def _number(writer: _Writer, kind: declare.Number) -> Schema:
 
 
 def _anything(writer: _Writer, kind: declare.Anything) -> Schema:
-    types = [_TYPES[word] for word in kind.kinds if word != ANY]
-    return {"type": types[0] if len(types) == 1 else types} if types else {}
+    return _of_types(kind.kinds)
+
+
+def _of_types(kinds: tuple[str, ...]) -> Schema:
+    types = [_TYPES[word] for word in kinds]
+    return {} if len(types) == len(_TYPES) else {"type": types[0] if len(types) == 1 else types}
 
 
 def _block(writer: _Writer, kind: declare.Block) -> Schema:
-    return writer.schema(writer.blocks[kind.name]) if kind.name in writer.blocks else {"type": "object"}
+    return writer.schema(writer.blocks[kind.name]) if kind.name in writer.blocks else _of_types(kind.kinds)
 
 
 def _list(writer: _Writer, kind: declare.List) -> Schema:
@@ -137,8 +142,23 @@ def _map(writer: _Writer, kind: declare.Map) -> Schema:
     )
 
 
+def _variants_of(kind: declare.Variants) -> list[Shape]:
+    """Each of them once: several keys may tell of one shape."""
+    shapes = [*kind.by.values(), *([kind.otherwise] if kind.otherwise is not None else [])]
+    return list({id(shape): shape for shape in shapes}.values())
+
+
 def _variants(writer: _Writer, kind: declare.Variants) -> Schema:
-    return _present(description=kind.says, oneOf=[writer.schema(shape) for shape in kind.by.values()])
+    """Shapes with known keys tell themselves apart; one that takes any key must be asked for last."""
+    open_ended = kind.otherwise is not None and kind.otherwise.others is not None
+    closed = [writer.schema(shape) for shape in _variants_of(kind) if not open_ended or shape is not kind.otherwise]
+    variants = {"oneOf": closed} if len(closed) > 1 else closed[0]
+    if kind.otherwise is None or not open_ended:
+        return _present(description=kind.says, **variants)
+    keys = [{"required": [key]} for key in kind.by]
+    return _present(
+        description=kind.says, **{"if": {"anyOf": keys}, "then": variants, "else": writer.schema(kind.otherwise)}
+    )
 
 
 _WRITERS: dict[type, Callable[[_Writer, Any], Schema]] = {

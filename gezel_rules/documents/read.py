@@ -11,8 +11,9 @@ from typing import Any
 
 from gezel_rules.documents import declare
 from gezel_rules.documents.declare import Kind, Shape
-from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, NUMBER, TEXT, kind_of
+from gezel_rules.documents.kinds import INTEGER, NUMBER, kind_of
 from gezel_rules.documents.source import Node, did_you_mean
+from gezel_rules.documents.wording import accepts, bounds, wanted
 from gezel_rules.errors import Problem
 
 Problems = list[Problem]
@@ -42,6 +43,16 @@ class Value:
         if key in self.value:
             return self.value[key].value
         return self.kind.fields[key].default if isinstance(self.kind, Shape) else None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every key that a shape requires is there and fits."""
+        fields = self.kind.fields.items() if isinstance(self.kind, Shape) else ()
+        return all(key in self.value for key, field in fields if field.required)
+
+    def problem(self, message: str, width: int | None = None) -> Problem:
+        """A problem with this value, at its place."""
+        return self.node.problem(message, width)
 
     @property
     def place(self) -> str:
@@ -95,27 +106,9 @@ def _names(value: Value) -> Iterator[tuple[Node, str, declare.Name]]:
                 yield from ((child.node.key or child.node, key, kind.keys) for key, child in value.value.items())
 
 
-def accepts(kind: Kind) -> tuple[str, ...]:
-    """The kinds of YAML values that may be one, in the words of messages."""
-    if (always := _ACCEPTS.get(type(kind))) is not None:
-        return always
-    if isinstance(kind, declare.Number):
-        return (INTEGER,) if kind.whole else (NUMBER,)
-    if isinstance(kind, declare.Either):
-        return tuple(dict.fromkeys(word for each in kind.kinds for word in accepts(each)))
-    return kind.kinds if isinstance(kind, declare.Anything) else ()
-
-
-def wanted(kind: Kind) -> str:
-    """What a value must be, as far as YAML tells: ``text or mapping``, or what the kind itself is called."""
-    if isinstance(kind, declare.Either):
-        return " or ".join(dict.fromkeys(map(wanted, kind.kinds)))
-    return kind.a if isinstance(kind, declare.Anything) and kind.a else " or ".join(accepts(kind))
-
-
 def _fits(kind: Kind, value: object) -> bool:
-    actual, wanted = kind_of(value), accepts(kind)
-    return actual in wanted or (actual == INTEGER and NUMBER in wanted)
+    actual, fitting = kind_of(value), accepts(kind)
+    return actual in fitting or (actual == INTEGER and NUMBER in fitting)
 
 
 def _shape(node: Node, shape: Shape, called: str, problems: Problems) -> Value:
@@ -130,25 +123,30 @@ def _shape(node: Node, shape: Shape, called: str, problems: Problems) -> Value:
         kind = shape.fields[key].kind if key in shape.fields else shape.others
         if kind is None:
             hint = did_you_mean(key, shape.fields)
-            problems.append((child.key or child).problem(f"{shape.what} has no key {key!r:.80}{hint}"))
-        elif (value := _child(child, kind, f"'{shape.prefix}{key}'", problems)) is not None:
+            problems.append((child.key or child).problem(f"{shape.what} has no key {_quoted(key)}{hint}"))
+        elif (value := _child(child, kind, shape.prefix + key, problems)) is not None:
             said[key] = value
     return Value(said, node, shape)
 
 
 def _child(node: Node, kind: Kind, called: str, problems: Problems) -> Value | None:
-    """``called`` is what messages call the value; readers that are given none quote it."""
+    """``called`` is the key that messages name; readers that are given none quote the value."""
     if _fits(kind, node.value):
         found: Value | None = _READERS[type(kind)](node, kind, called, problems)
         return found
-    problems.append(node.problem(f"{called} must be {wanted(kind)}, not {kind_of(node.value)}"))
+    problems.append(node.problem(f"{_quoted(called)} must be {wanted(kind)}, not {kind_of(node.value)}"))
     return None
 
 
+def _quoted(key: str) -> str:
+    """A key as messages show it: nothing in it can drive a terminal."""
+    return f"{key!r:.80}"
+
+
 def _variants(node: Node, kind: declare.Variants, called: str, problems: Problems) -> Value | None:
-    key = next((key for key in kind.by if key in node.value), kind.default)
-    if key:
-        return _shape(node, kind.by[key], called, problems)
+    meant = next((shape for key, shape in kind.by.items() if key in node.value), kind.otherwise)
+    if meant is not None:
+        return _shape(node, meant, called, problems)
     problems.append(node.problem(f"{kind.what} needs one of: {', '.join(kind.by)}", 1))
     return None
 
@@ -158,27 +156,32 @@ def _map(node: Node, kind: declare.Map, called: str, problems: Problems) -> Valu
     for key, child in node.value.items():
         like = kind.keys.like if isinstance(kind.keys, declare.Name) else kind.keys
         if wrong := _wrong_text(key, like, quoted=True):
-            problems.append((child.key or child).problem(f"{key!a:.80} {wrong}"))
-        elif isinstance(kind.of, Shape) and not isinstance(child.value, dict):
-            read(child, kind.of, problems)
-        elif (value := _child(child, kind.of, f"'{key}'", problems)) is not None:
+            problems.append((child.key or child).problem(f"{_quoted(key)} {wrong}"))
+        elif (value := _of_map(child, kind.of, key, problems)) is not None:
             said[key] = value
     return Value(said, node, kind)
+
+
+def _of_map(node: Node, kind: Kind, key: str, problems: Problems) -> Value | None:
+    if not isinstance(kind, Shape):
+        return _child(node, kind, key, problems)
+    value = read(node, kind._replace(what=kind.what.replace("'{}'", _quoted(key))), problems)
+    return value if isinstance(node.value, dict) else None
 
 
 def _list(node: Node, kind: declare.List, called: str, problems: Problems) -> Value:
     said = []
     for child in node.value:
         if not _fits(kind.of, child.value):
-            problems.append(child.problem(f"{called}: expected {wanted(kind.of)}, not {kind_of(child.value)}"))
+            problems.append(child.problem(f"{_quoted(called)}: expected {wanted(kind.of)}, not {kind_of(child.value)}"))
         elif (value := _READERS[type(kind.of)](child, kind.of, "", problems)) is not None:
             said.append(value)
     if len(node.value) < kind.least:
         least = _COUNTS.get(kind.least, str(kind.least))
-        message = f"{called} must name at least {least} {kind.noun}".rstrip()
+        message = f"{_quoted(called)} must name at least {least} {kind.noun}".rstrip()
         problems.append(node.problem(_or(message, kind.otherwise)))
     if kind.one_with is not None and _none_with(*kind.one_with, node, said):
-        problems.append(node.problem(f"{called} has none of {' '.join(kind.one_with)}", 1))
+        problems.append(node.problem(f"{_quoted(called)} has none of {' '.join(kind.one_with)}", 1))
     return Value(said, node, kind)
 
 
@@ -194,11 +197,16 @@ def _either(node: Node, kind: declare.Either, called: str, problems: Problems) -
 
 def _text(node: Node, kind: declare.Text, called: str, problems: Problems) -> Value | None:
     text = node.value
-    if wrong := _wrong_text(text, kind, quoted=bool(kind.noun) or not called):
-        called = f"{kind.noun} {text!a:.120}".lstrip() if kind.noun or not called else called
-        problems.append(node.problem(_or(f"{called} {wrong}", kind.otherwise)))
-        return None
-    return Value(kind.means(text) if kind.means else text, node, kind)
+    if kind is declare.TEXT:  # most of them
+        return Value(text, node, kind)
+    quoted = bool(kind.noun) or not called
+    wrong = _wrong_text(text, kind, quoted)
+    meant = text if wrong or kind.means is None else kind.means(text)
+    if not wrong and meant is not None:
+        return Value(meant, node, kind)
+    named = f"{kind.noun} {text!a:.120}".lstrip() if quoted else _quoted(called)
+    problems.append(node.problem(_or(f"{named} {wrong or _other(kind, quoted)}", kind.otherwise)))
+    return None
 
 
 def _wrong_text(text: str, kind: declare.Text, quoted: bool) -> str:
@@ -207,9 +215,13 @@ def _wrong_text(text: str, kind: declare.Text, quoted: bool) -> str:
         return kind.fault(text)
     if len(text) < kind.least:
         return "must not be empty" if kind.least == 1 else f"must have at least {kind.least} characters"
-    if kind.pattern and not re.fullmatch(kind.pattern, text):
-        return f"{'is not' if quoted else 'must be'} {kind.a} such as {' or '.join(kind.examples)}"
-    return ""
+    return _other(kind, quoted) if kind.pattern and not re.fullmatch(kind.pattern, text) else ""
+
+
+def _other(kind: declare.Text, quoted: bool) -> str:
+    """That it is something else than the kind says."""
+    such = f" such as {' or '.join(kind.examples)}" if kind.examples else ""
+    return f"{'is not' if quoted else 'must be'} {kind.a}{such}"
 
 
 def _word(node: Node, kind: declare.Word, called: str, problems: Problems) -> Value | None:
@@ -228,21 +240,10 @@ def _number(node: Node, kind: declare.Number, called: str, problems: Problems) -
     value, (least, most, above) = node.value, kind[:3]
     low = (least is not None and value < least) or (above is not None and value <= above)
     if low or (most is not None and value > most):
-        problems.append(node.problem(_or(f"{called or value} must be {bounds(kind)}", kind.otherwise)))
+        named = _quoted(called) if called else value
+        problems.append(node.problem(_or(f"{named} must be {bounds(kind)}", kind.otherwise)))
         return None
     return Value(value, node, kind)
-
-
-def bounds(kind: declare.Number) -> str:
-    """``from 0 to 10``, ``at least 1 token``, ``more than 0 bytes``; nothing for a number without bounds."""
-    if kind.least is not None and kind.most is not None:
-        return f"from {kind.least:,} to {_counted(kind.most, kind.unit)}"
-    ends = (("at least", kind.least), ("more than", kind.above), ("at most", kind.most))
-    return " and ".join(f"{said} {_counted(end, kind.unit)}" for said, end in ends if end is not None)
-
-
-def _counted(number: float, unit: str) -> str:
-    return f"{number:,} {unit.removesuffix('s') if number == 1 else unit}".rstrip()
 
 
 def _or(message: str, otherwise: str) -> str:
@@ -253,17 +254,6 @@ def _as_it_is(node: Node, kind: Kind, called: str, problems: Problems) -> Value:
     return Value(node.value, node, kind)
 
 
-_ACCEPTS: dict[type, tuple[str, ...]] = {
-    declare.Text: (TEXT,),
-    declare.Word: (TEXT,),
-    declare.Name: (TEXT,),
-    declare.Flag: (FLAG,),
-    declare.List: (LIST,),
-    declare.Map: (MAP,),
-    declare.Shape: (MAP,),
-    declare.Variants: (MAP,),
-    declare.Block: (MAP,),
-}
 _READERS: dict[type, Any] = {
     declare.Text: _text,
     declare.Word: _word,

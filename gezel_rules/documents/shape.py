@@ -1,25 +1,16 @@
-"""What a YAML mapping must look like: kinds of values, required and optional keys, all problems at once.
-
-The JSON Schemas under ``schemas/`` say the same to editors; ``policy check`` holds the two against each other.
-"""
+"""Reading a YAML mapping whose shape is not declared (see ``declare``): its keys as they are listed by the caller."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gezel_rules.documents.kinds import FLAG, INTEGER, LIST, MAP, NUMBER, TEXT, kind_of
 from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import Problem
 
-TEXT, INTEGER, NUMBER, FLAG = "text", "whole number", "number", "true or false"
-LIST, MAP, ANY = "list", "mapping", "any"
-NOTHING = "nothing"
+__all__ = ["ANY", "FLAG", "INTEGER", "LIST", "MAP", "NUMBER", "TEXT", "fields", "fits", "items", "kind_of"]
 
-_KINDS = {type(None): NOTHING, bool: FLAG, int: INTEGER, float: NUMBER, str: TEXT, list: LIST, dict: MAP}
-
-
-def kind_of(value: object) -> str:
-    """The kind of a YAML value, in the words used in messages."""
-    return _KINDS[type(value)]
+ANY = "any"
 
 
 def fits(kind: str, value: object) -> bool:

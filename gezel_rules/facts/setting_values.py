@@ -13,10 +13,11 @@ from gezel_rules.record import NamedTuple
 
 LARGEST = (1 << 63) - 1
 
-_WHOLE = r"[+-]?(?:\d{1,3}(?:,\d{3}){1,6}|\d(?:_?\d){0,18})"
-_AMOUNT = re.compile(rf"({_WHOLE})(?:\.(\d{{1,9}}))?\s*([kKmMgGtT]?)(i?[bB])?")
+WHOLE = r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3}){1,6}|[0-9](?:_?[0-9]){0,18})"
+AMOUNT = rf"({WHOLE})(?:\.([0-9]{{1,9}}))?\s*([kKmMgGtT]?)(i?[bB])?"
+"""A number as people write it: whole, decimals, scale, byte."""
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_FLAGS = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
+FLAGS = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
 _KINDS = {"text": "text", "number": "a number", "flag": "on or off", "list": "a list of words"}
 _EXAMPLES = {"tokens": " (65536 or 64k)", "bytes": " (24 GiB, 500 MB or 1024)"}
 
@@ -95,7 +96,7 @@ def _integer(spec: SettingSpec, raw: Any) -> int:
 
 def _amount(text: str, unit: str) -> int | None:
     """``64k``, ``1.5 GiB``, ``65,536``: a whole number of the unit, or ``None``."""
-    match = _AMOUNT.fullmatch(text)
+    match = re.fullmatch(AMOUNT, text)
     if match is None:
         return None
     whole, decimals, scale, byte = match[1].replace(",", "").replace("_", ""), match[2] or "", match[3], match[4]
@@ -123,7 +124,7 @@ def _number(spec: SettingSpec, raw: Any) -> float:
 def _flag(spec: SettingSpec, raw: Any) -> bool:
     if isinstance(raw, bool):
         return raw
-    value = _FLAGS.get(str(raw).strip().lower()) if isinstance(raw, str | int) else None
+    value = FLAGS.get(str(raw).strip().lower()) if isinstance(raw, str | int) else None
     if value is None:
         raise _wrong(spec, raw)
     return value

@@ -15,7 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gezel_rules.documents.shape import MAP, fields
+from gezel_rules.documents.declare import ANYTHING, Map, Shape, optional
+from gezel_rules.documents.read import read
 from gezel_rules.documents.source import Node, did_you_mean, load_yaml
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.fact import Fact
@@ -37,6 +38,18 @@ NOT_SETTINGS = frozenset(
         "GEZEL_CATALOG",
     }
 )
+
+SITE = Shape(
+    "a site file",
+    {
+        "settings": optional(Map(ANYTHING), "Settings for every model on this machine."),
+        "models": optional(
+            Map(ANYTHING), "Catalog id → settings for that model alone; they beat those for every model."
+        ),
+    },
+    "What the operator of a machine wants. A variable GEZEL_<NAME> and --set beat it.",
+)
+"""``site.site`` knows the settings themselves."""
 
 _TYPO = 0.8  # how close a stranger's variable must be to ours to be called a mistake
 
@@ -169,10 +182,10 @@ def _from_site(
     root = load_yaml(path)
     if root.value is None:
         return [], []
-    got = fields(root, "a site file", problems, {}, {"settings": MAP, "models": MAP})
-    for_machine = [*_section(vocabulary, got["settings"], MACHINE, problems)] if "settings" in got else []
+    got = read(root, SITE, problems)
+    for_machine = [*_section(vocabulary, got["settings"].node, MACHINE, problems)] if "settings" in got else []
     for_model: list[Given] = []
-    for name, section in (got["models"].value if "models" in got else {}).items():
+    for name, section in (got["models"].node.value if "models" in got else {}).items():
         if not isinstance(section.value, dict):
             problems.append(section.problem(f"the settings of '{printable(name)}' must be a mapping"))
             continue

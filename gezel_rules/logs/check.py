@@ -90,8 +90,6 @@ def check_samples(policy: LogPolicy, nodes: Mapping[str, Node], problems: list[P
     """Each pattern matches its ``matches`` and none of its ``ignores``, through the same unwrapping as a log."""
     for pattern in policy.patterns.values():
         entry = nodes[pattern.id].value
-        if not entry["matches"].value:
-            problems.append(entry["matches"].problem(f"'{pattern.id}' needs at least one line it matches", 1))
         for sample in entry["matches"].value:
             _must_match(pattern, sample, policy.lines, problems)
         for sample in entry["ignores"].value if "ignores" in entry else ():

@@ -1,4 +1,4 @@
-"""Reading the parts of a log policy file: expressions with their words filled in, ids, lists, prefixes, quotations.
+"""Building the parts of a log policy from its files: expressions with their words filled in, ids, prefixes, quotations.
 
 Problems are collected, never raised; what is faulty becomes something that matches nothing.
 """
@@ -6,19 +6,15 @@ Problems are collected, never raised; what is faulty becomes something that matc
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
+from gezel_rules.documents.read import Value
 from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import Problem
 from gezel_rules.logs.bounded_regex import faults
-from gezel_rules.logs.model import Lines, Prefix, Quote, Range, range_of
+from gezel_rules.logs.model import Lines, Prefix, Quote
 
-TEXTS = f"{TEXT}|{LIST}"
-LEVELS = {"debug": "D", "info": "I", "warning": "W", "error": "E"}
-SHORTEST = 4  # characters of a literal: shorter ones stand in every other line
-_EXAMPLE = {"match": TEXT, "example": TEXT}
 _WORD = re.compile(r"\{\{([a-z0-9-]+)\}\}")
 _NEVER: re.Pattern[str] = re.compile(r"(?!)")
 
@@ -26,24 +22,24 @@ _NEVER: re.Pattern[str] = re.compile(r"(?!)")
 class Entries:
     """The sections of all files, the words their expressions use, and what is wrong with them so far."""
 
-    def __init__(self, sections: Mapping[str, str]) -> None:
+    def __init__(self, sections: Iterable[str]) -> None:
         self.problems: list[Problem] = []
-        self.sections: dict[str, list[Node]] = {key: [] for key in sections}
+        self.sections: dict[str, list[Value]] = {key: [] for key in sections}
         self.words: dict[str, str] = {}
         self.nodes: dict[str, Node] = {}  # id → the entry it stands in, for messages
 
-    def each(self, section: str, build: Callable[[Node], Any]) -> list[Any]:
+    def each(self, section: str, build: Callable[[Value], Any]) -> list[Any]:
         """Everything of a section, over all files, that could be built."""
-        entries = [e for node in self.sections[section] for e in items(node, section, MAP, self.problems)]
+        entries = [entry for found in self.sections[section] for entry in found.value]
         return [built for built in (build(entry) for entry in entries) if built is not None]
 
     def read_words(self) -> None:
         """Learn the named pieces of expressions."""
         for section in self.sections["words"]:
-            for name, node in section.value.items():
+            for name, word in section.value.items():
                 if name in self.words:
-                    self.problems.append((node.key or node).problem(f"word '{name}' is already defined"))
-                self.words[name] = str(node.value)
+                    self.problems.append((word.node.key or word.node).problem(f"word '{name}' is already defined"))
+                self.words[name] = word.value
 
     def own(self, name: str, node: Node) -> bool:
         """Claim an id; all kinds of entries share one space, so that a report names one thing."""
@@ -54,27 +50,11 @@ class Entries:
         self.nodes[name] = node
         return True
 
-    def ids(self, node: Node) -> tuple[str, ...]:
-        """The texts of a list."""
-        return tuple(str(child.value) for child in items(node, "a list of ids", TEXT, self.problems))
-
-    def texts(self, node: Node | None) -> tuple[str, ...]:
-        """One text or a list of them."""
-        if node is None:
-            return ()
-        return (node.value,) if isinstance(node.value, str) else self.ids(node)
-
-    def known(self, node: Node | None, known: tuple[str, ...], what: str) -> None:
-        """Complain about a word that is not among the known ones."""
-        if node is not None and node.value not in known:
-            hint = did_you_mean(str(node.value), known)
-            self.problems.append(node.problem(f"unknown {what} '{node.value}'{hint}"))
-
-    def regex(self, node: Node | None) -> re.Pattern[str]:
-        """A compiled expression, its words filled in."""
-        if node is None:
+    def regex(self, entry: Value, key: str) -> re.Pattern[str]:
+        """The expression under a key, compiled, its words filled in."""
+        if key not in entry:
             return _NEVER
-        raw = str(node.value)
+        node, raw = entry[key].node, entry.at(key)
         missing = next((word for word in _WORD.findall(raw) if word not in self.words), None)
         if missing is not None:
             hint = did_you_mean(missing, self.words)
@@ -87,68 +67,44 @@ class Entries:
             self.problems.append(node.problem_within(message, at))
         return _NEVER if found else re.compile(full)
 
-    def literals(self, node: Node) -> tuple[str, ...]:
-        """The texts one of which stands in every line a pattern matches."""
-        found = self.texts(node)
-        if not found or any(len(text) < SHORTEST for text in found):
-            said = f"'needs' wants literals of at least {SHORTEST} characters: they are looked for first"
-            self.problems.append(node.problem(said))
-        if any(not text.isascii() or '"' in text or "\\" in text for text in found):
-            said = "a literal may hold no double quotes, backslashes or non-ASCII: JSON logs write them otherwise"
-            self.problems.append(node.problem(said))
-        return found
-
-    def range(self, node: Node | None) -> Range | None:
-        """Engine versions, such as ``>=0.4``."""
-        found = range_of(str(node.value)) if node is not None else None
-        if node is not None and found is None:
-            said = "engine must be a range such as '>=0.4', '<b5400' or '>=b4000, <0.1.0'"
-            self.problems.append(node.problem(said))
-        return found
-
-    def levels(self, node: Node | None) -> str:
-        """Letters of the levels named in a list."""
-        found = items(node, "levels", TEXT, self.problems) if node is not None else []
-        for child in found:
-            self.known(child, tuple(LEVELS), "level")
-        return "".join(LEVELS.get(child.value, "") for child in found)
-
     def lines(self) -> Lines:
         """How lines are unwrapped."""
-        kinds, more = {"text": LIST}, {"level": LIST}
-        objects = [fields(node, "objects", self.problems, kinds, more) for node in self.sections["objects"]]
+        objects = self.sections["objects"]
         return Lines(
             strip=tuple(self.each("strip", self._bare)),
             prefixes=tuple(self.each("prefixes", self._prefix)),
-            texts=tuple(key for got in objects if "text" in got for key in self.ids(got["text"])),
-            levels=tuple(key for got in objects if "level" in got for key in self.ids(got["level"])),
+            texts=tuple(key for keys in objects for key in texts(keys, "text")),
+            levels=tuple(key for keys in objects for key in texts(keys, "level")),
             quotes=tuple(self.each("quotes", self._quote)),
             ignored=tuple(self.each("ignored", self._bare)),
         )
 
-    def _bare(self, node: Node) -> re.Pattern[str]:
-        got = fields(node, "an entry", self.problems, {"id": TEXT, **_EXAMPLE}, {"says": TEXT})
-        pattern = self.regex(got.get("match"))
-        self._example(pattern.search, got)
+    def _bare(self, entry: Value) -> re.Pattern[str]:
+        pattern = self.regex(entry, "match")
+        self._example(pattern.search, entry)
         return pattern
 
-    def _prefix(self, node: Node) -> Prefix | None:
-        got = fields(node, "a prefix", self.problems, {"id": TEXT, **_EXAMPLE}, {"stamp": FLAG, "says": TEXT})
-        pattern = self.regex(got.get("match"))
-        self._example(pattern.match, got)
-        stamp = "stamp" in got and bool(got["stamp"].value)
-        return Prefix(got["id"].value, pattern, stamp) if "id" in got else None
+    def _prefix(self, entry: Value) -> Prefix | None:
+        pattern = self.regex(entry, "match")
+        self._example(pattern.match, entry)
+        return Prefix(entry.at("id"), pattern, bool(entry.at("stamp"))) if "id" in entry else None
 
-    def _quote(self, node: Node) -> Quote | None:
-        kinds = {"id": TEXT, "needs": TEXTS, "opens": TEXT, "then": TEXT, "lines": INTEGER, "example": TEXT}
-        got = fields(node, "a quotation", self.problems, kinds, {"says": TEXT, "closes": TEXT})
-        opens, then = self.regex(got.get("opens")), self.regex(got.get("then"))
-        closes = self.regex(got["closes"]) if "closes" in got else None
-        if kinds.keys() - got.keys():
+    def _quote(self, entry: Value) -> Quote | None:
+        opens, then = self.regex(entry, "opens"), self.regex(entry, "then")
+        closes = self.regex(entry, "closes") if "closes" in entry else None
+        if not entry.complete:
             return None
-        self._example(opens.search, {"match": got["opens"], "example": got["example"]})
-        return Quote(got["id"].value, self.literals(got["needs"]), opens, closes, then, int(got["lines"].value))
+        self._example(opens.search, entry)
+        return Quote(entry.at("id"), texts(entry, "needs"), opens, closes, then, entry.at("lines"))
 
-    def _example(self, match: Callable[[str], Any], got: Mapping[str, Node]) -> None:
-        if got.keys() >= _EXAMPLE.keys() and not match(got["example"].value):
-            self.problems.append(got["example"].problem("the expression does not match this example"))
+    def _example(self, match: Callable[[str], Any], entry: Value) -> None:
+        if entry.complete and not match(entry.at("example")):
+            self.problems.append(entry["example"].problem("the expression does not match this example"))
+
+
+def texts(entry: Value, key: str) -> tuple[str, ...]:
+    """The one text under a key, or the list of them; none where there is nothing."""
+    found = entry.at(key)
+    if isinstance(found, list):
+        return tuple(item.value for item in found)
+    return () if found is None else (found,)

@@ -6,53 +6,16 @@ A pattern proves itself: each of its ``matches`` samples must match and hold one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
+from gezel_rules.documents.read import Value, read
 from gezel_rules.documents.source import Node, load_yaml
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.logs.check import check_references, check_samples
-from gezel_rules.logs.entries import TEXTS, Entries
-from gezel_rules.logs.model import GPU_VERDICTS, Condition, Exit, Failure, LogPolicy, Pattern, Place, Rule
-
-_HEAD = {"policy": TEXT, "version": TEXT, "summary": TEXT}
-_SECTIONS = {
-    "words": MAP,
-    "backends": LIST,
-    "without_gpu": LIST,
-    "strip": LIST,
-    "prefixes": LIST,
-    "objects": MAP,
-    "quotes": LIST,
-    "ignored": LIST,
-    "patterns": LIST,
-    "exits": LIST,
-    "groups": MAP,
-    "rules": LIST,
-    "failures": LIST,
-    "settled_by": LIST,
-}
-_PATTERN = {"id": TEXT, "needs": TEXTS, "match": TEXT, "matches": LIST}
-_PATTERN_MORE = {
-    "says": TEXT,
-    "gpu": TEXT,
-    "failure": TEXT,
-    "but_not": TEXT,
-    "detail": TEXT,
-    "backends": LIST,
-    "engine": TEXT,
-    "levels": LIST,
-    "raw": FLAG,
-    "fatal": FLAG,
-    "until": LIST,
-    "ignores": LIST,
-    "because": TEXT,
-    "evidence": f"{TEXT}|{MAP}",
-}
-_CONDITION = {"all": LIST, "any": LIST, "none": LIST}
-_FAILURE = {"id": TEXT, "says": TEXT, "advice": TEXT}
+from gezel_rules.logs.entries import Entries, texts
+from gezel_rules.logs.file import CONDITION, LEVELS, LOG_POLICY, SECTIONS
+from gezel_rules.logs.model import Condition, Exit, Failure, LogPolicy, Pattern, Place, Rule
 
 
 def load_log_policy(directory: Path) -> LogPolicy:
@@ -63,7 +26,7 @@ def load_log_policy(directory: Path) -> LogPolicy:
     paths = sorted(p for p in (directory / "logs").glob("*.yaml") if not p.name.endswith("_test.yaml"))
     if not paths:
         raise BadInput(f"{directory / 'logs'}: no log policy files (expected logs/<name>.yaml)")
-    reader = _Reader(_SECTIONS)
+    reader = _Reader()
     for path in paths:
         reader.read(path, f"{directory.name}/logs/{path.name}")
     policy = reader.policy()
@@ -82,8 +45,8 @@ def _order(problem: Problem) -> tuple[str, int, int]:
 class _Reader(Entries):
     """Collects the sections of all files, then builds them: words first, since every expression may use them."""
 
-    def __init__(self, sections: Mapping[str, str]) -> None:
-        super().__init__(sections)
+    def __init__(self) -> None:
+        super().__init__(SECTIONS)
         self.versions: dict[str, str] = {}
 
     def read(self, path: Path, name: str) -> None:
@@ -93,13 +56,13 @@ class _Reader(Entries):
         except BadInput as error:
             self.problems.extend(error.problems)
             return
-        got = fields(root, "a log policy file", self.problems, _HEAD, _SECTIONS)
-        for key in got.keys() & self.sections.keys():
-            self.sections[key].append(got[key])
-        if "policy" in got and got["policy"].value != f"logs/{path.stem}":
-            self.problems.append(got["policy"].problem(f"policy must be named after its file: 'logs/{path.stem}'"))
-        if "policy" in got and "version" in got:
-            self.versions[got["policy"].value] = got["version"].value
+        file = read(root, LOG_POLICY, self.problems)
+        for key in file.value.keys() & self.sections.keys():
+            self.sections[key].append(file[key])
+        if "policy" in file and file.at("policy") != f"logs/{path.stem}":
+            self.problems.append(file["policy"].problem(f"policy must be named after its file: 'logs/{path.stem}'"))
+        if "policy" in file and "version" in file:
+            self.versions[file.at("policy")] = file.at("version")
 
     def policy(self) -> LogPolicy:
         """Build everything; what could not be built is left out and among the problems."""
@@ -118,86 +81,77 @@ class _Reader(Entries):
         )
 
     def _names(self, section: str) -> frozenset[str]:
-        for node in self.sections[section]:
-            self.nodes[section] = node
-        return frozenset(name for node in self.sections[section] for name in self.ids(node))
+        for found in self.sections[section]:
+            self.nodes[section] = found.node
+        return frozenset(name.value for found in self.sections[section] for name in found.value)
 
     def _groups(self) -> dict[str, tuple[str, ...]]:
-        found = [(name, node) for section in self.sections["groups"] for name, node in section.value.items()]
-        return {name: self.ids(node) for name, node in found if self.own(name, node)}
+        found = [(name, group) for section in self.sections["groups"] for name, group in section.value.items()]
+        return {name: tuple(part.value for part in group.value) for name, group in found if self.own(name, group.node)}
 
-    def _pattern(self, node: Node) -> Pattern | None:
-        got = fields(node, "a pattern", self.problems, _PATTERN, _PATTERN_MORE)
-        if "id" not in got or not self.own(got["id"].value, node) or _PATTERN.keys() - got.keys():
+    def _owned(self, entry: Value) -> bool:
+        """Whether an entry is complete and its id its own."""
+        return "id" in entry and self.own(entry.at("id"), entry.node) and entry.complete
+
+    def _pattern(self, entry: Value) -> Pattern | None:
+        if not self._owned(entry):
             return None
-        self.known(got.get("gpu"), GPU_VERDICTS, "verdict")
         return Pattern(
-            id=got["id"].value,
-            needs=self.literals(got["needs"]),
-            match=self.regex(got["match"]),
-            but_not=self.regex(got["but_not"]) if "but_not" in got else None,
-            gpu=_value(got, "gpu"),
-            failure=_value(got, "failure"),
-            detail=_value(got, "detail"),
-            backends=frozenset(self.texts(got.get("backends"))),
-            engine=self.range(got.get("engine")),
-            levels=self.levels(got.get("levels")),
-            raw=bool(_value(got, "raw")),
-            fatal=_value(got, "fatal"),
-            until=frozenset(self.texts(got.get("until"))),
-            place=_place(node),
+            id=entry.at("id"),
+            needs=texts(entry, "needs"),
+            match=self.regex(entry, "match"),
+            but_not=self.regex(entry, "but_not") if "but_not" in entry else None,
+            gpu=entry.at("gpu"),
+            failure=entry.at("failure"),
+            detail=entry.at("detail"),
+            backends=frozenset(texts(entry, "backends")),
+            engine=entry.at("engine"),
+            levels="".join(LEVELS[level] for level in texts(entry, "levels")),
+            raw=bool(entry.at("raw")),
+            fatal=entry.at("fatal"),
+            until=frozenset(texts(entry, "until")),
+            place=_place(entry.node),
         )
 
-    def _exit(self, node: Node) -> Exit | None:
-        got = fields(node, "an exit", self.problems, {"id": TEXT, "status": LIST}, {"failure": TEXT, "because": TEXT})
-        if len(got.keys() & {"id", "status"}) < 2 or not self.own(got["id"].value, node):
+    def _exit(self, entry: Value) -> Exit | None:
+        if not self._owned(entry):
             return None
-        statuses = frozenset(int(n.value) for n in items(got["status"], "status", INTEGER, self.problems))
-        return Exit(got["id"].value, statuses, _value(got, "failure"), _place(node))
+        statuses = frozenset(status.value for status in entry.at("status"))
+        return Exit(entry.at("id"), statuses, entry.at("failure"), _place(entry.node))
 
-    def _rule(self, node: Node) -> Rule | None:
-        more = {**_CONDITION, "detail": TEXT, "because": TEXT, "advice": TEXT}
-        got = fields(node, "a rule", self.problems, {"id": TEXT, "gpu": TEXT}, more)
-        if len(got.keys() & {"id", "gpu"}) < 2 or not self.own(got["id"].value, node):
+    def _rule(self, entry: Value) -> Rule | None:
+        if not self._owned(entry):
             return None
-        self.known(got["gpu"], GPU_VERDICTS, "verdict")
         return Rule(
-            id=got["id"].value,
-            gpu=got["gpu"].value,
-            condition=self._condition(got),
-            detail=_value(got, "detail"),
-            advice=_value(got, "advice"),
-            place=_place(node),
+            id=entry.at("id"),
+            gpu=entry.at("gpu"),
+            condition=_condition(entry),
+            detail=entry.at("detail"),
+            advice=entry.at("advice"),
+            place=_place(entry.node),
         )
 
-    def _failure(self, node: Node) -> Failure | None:
-        more = {**_CONDITION, "fatal": FLAG, "because": TEXT}
-        got = fields(node, "a failure class", self.problems, _FAILURE, more)
-        if _FAILURE.keys() - got.keys() or not self.own(got["id"].value, node):
+    def _failure(self, entry: Value) -> Failure | None:
+        if not self._owned(entry):
             return None
         return Failure(
-            id=got["id"].value,
-            says=" ".join(got["says"].value.split()),
-            advice=" ".join(got["advice"].value.split()),
-            fatal=_value(got, "fatal") is not False,
-            condition=self._condition(got) if got.keys() & _CONDITION.keys() else None,
-            place=_place(node),
+            id=entry.at("id"),
+            says=" ".join(entry.at("says").split()),
+            advice=" ".join(entry.at("advice").split()),
+            fatal=entry.at("fatal"),
+            condition=_condition(entry) if any(key in entry for key in CONDITION) else None,
+            place=_place(entry.node),
         )
 
-    def _condition(self, got: Mapping[str, Node]) -> Condition:
-        return Condition(*(tuple(self._parts(got.get(key))) for key in _CONDITION))
 
-    def _parts(self, node: Node | None) -> list[Any]:
-        found = items(node, "a condition", f"{TEXT}|{MAP}", self.problems) if node is not None else []
-        return [child.value if isinstance(child.value, str) else self._nested(child) for child in found]
-
-    def _nested(self, node: Node) -> Any:
-        got = fields(node, "a condition", self.problems, {}, {**_CONDITION, "backend": TEXT})
-        return ("backend", got["backend"].value) if "backend" in got else self._condition(got)
+def _condition(entry: Value) -> Condition:
+    return Condition(*(tuple(map(_part, entry.at(key) or ())) for key in CONDITION))
 
 
-def _value(got: Mapping[str, Node], key: str) -> Any:
-    return got[key].value if key in got else None
+def _part(part: Value) -> Any:
+    if isinstance(part.value, str):
+        return part.value
+    return ("backend", part.at("backend")) if "backend" in part else _condition(part)
 
 
 def _place(node: Node) -> Place:

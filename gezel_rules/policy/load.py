@@ -7,30 +7,20 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, NUMBER, TEXT, fields, items
-from gezel_rules.documents.source import Node, did_you_mean, load_yaml
+from gezel_rules.documents.read import Value, read
+from gezel_rules.documents.source import Node, load_yaml
 from gezel_rules.errors import BadInput, Problem
-from gezel_rules.policy.model import CANDIDATE, HIT_POLICIES, STAND_DOWNS, WHATEVER, Decision, Part, PolicyFile, Rule
+from gezel_rules.policy.file import POLICY, VERDICTS
+from gezel_rules.policy.model import CANDIDATE, STAND_DOWNS, WHATEVER, Decision, Part, PolicyFile, Rule
 from gezel_rules.policy.tables import TableDraft, read_table
 from gezel_rules.record import NamedTuple
 
-SECTIONS = {"tables": MAP, "decisions": MAP, "note": TEXT}
-SCALAR = f"{TEXT}|{INTEGER}|{NUMBER}|{FLAG}|nothing"
-VERDICTS = ("accept", "reject")
-LEVELS = ("environment", "operator", "machine", "catalog", "gguf", "policy")
-_NAME = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*")
-_ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _NOT_NAMES = frozenset((*keyword.kwlist, "true", "false", "none", CANDIDATE))
-
-_RULE = {"id": TEXT}
-_RULE_MORE = {"when": f"{TEXT}|{FLAG}", "then": SCALAR, "because": TEXT, "level": TEXT, "evidence": MAP}
-_DECISION = {"says": TEXT, "hit": TEXT, "over": TEXT, "flag": TEXT, "unit": TEXT, "rules": LIST, **_RULE_MORE}
 
 
 class Place(NamedTuple):
@@ -98,27 +88,19 @@ def load_log_policies(paths: Iterable[Path], directory: Path, drafts: Drafts) ->
 
 
 def _read_file(root: Node, expected: str, drafts: Drafts) -> None:
-    problems = drafts.problems
-    got = fields(root, "a policy file", problems, {"policy": TEXT, "version": TEXT, "summary": TEXT}, SECTIONS)
-    if {"policy", "version", "summary"} - got.keys():
-        return
-    if got["policy"].value != expected:
-        problems.append(got["policy"].problem(f"policy must be named after its file: '{expected}'"))
-    if not _VERSION.fullmatch(got["version"].value):
-        problems.append(got["version"].problem("version must be MAJOR.MINOR.PATCH, such as 1.2.0"))
-    file = PolicyFile(expected, got["version"].value, root.text.name, got["summary"].value)
+    values = read(root, POLICY, drafts.problems)
+    if "policy" in values and values.at("policy") != expected:
+        drafts.problems.append(values["policy"].problem(f"policy must be named after its file: '{expected}'"))
+    file = PolicyFile(expected, _text(values, "version"), root.text.name, _text(values, "summary"))
     drafts.files.append(file)
-    for name, node in (got["tables"].value if "tables" in got else {}).items():
-        _read_table(name, node, drafts)
-    for name, node in (got["decisions"].value if "decisions" in got else {}).items():
-        _read_decision(name, node, file, drafts)
+    for name, table in (values.at("tables") or {}).items():
+        _read_table(name, table.node, drafts)
+    for name, decision in (values.at("decisions") or {}).items():
+        _read_decision(name, decision, file, drafts)
 
 
 def _require_name(name: str, node: Node, drafts: Drafts) -> bool:
     key = node.key or node
-    if not _NAME.fullmatch(name):
-        drafts.problems.append(key.problem(f"'{name}' is not a name: lower case words joined by '_' or '.'"))
-        return False
     if not _NOT_NAMES.isdisjoint(name.split(".")):
         drafts.problems.append(key.problem(f"'{name}' means something else in expressions; choose another name"))
         return False
@@ -137,70 +119,55 @@ def _read_table(name: str, node: Node, drafts: Drafts) -> None:
         drafts.tables[name] = table
 
 
-def _read_decision(name: str, node: Node, file: PolicyFile, drafts: Drafts) -> None:
+def _read_decision(name: str, said: Value, file: PolicyFile, drafts: Drafts) -> None:
+    node = said.node
     if not _require_name(name, node, drafts):
         return
-    got = fields(node, f"decision '{name}'", drafts.problems, {}, _DECISION)
-    hit = _read_hit(node, got, drafts.problems)
-    if ("rules" in got) == ("then" in got):
-        drafts.problems.append(node.problem(f"decision '{name}' needs either 'rules' or a single 'then'", 1))
+    _check_over(said, drafts.problems)
+    if ("rules" in said) == ("then" in said):
         return
-    rules, places = _read_rules(name, node, got, drafts.problems)
-    if hit == "search":
-        _require_verdicts(rules, places, drafts.problems)
-    if "rules" in got and not got["rules"].value:
-        drafts.problems.append(got["rules"].problem(f"decision '{name}' has no rules"))
-    if "flag" in got:
-        stand_downs = _stand_downs(got["flag"])
-        rules = [rule for rule, _ in stand_downs] + rules
-        places = [place for _, place in stand_downs] + places
+    pairs = _read_rules(name, said, drafts.problems)
+    if said.at("hit") == "search":
+        _require_verdicts(pairs, drafts.problems)
+    if "flag" in said:
+        pairs = _stand_downs(said["flag"].node) + pairs
     decision = Decision(
-        name, _text(got, "says"), hit, _text(got, "over") or None, _text(got, "flag") or None, _text(got, "unit"),
-        tuple(rules), file.policy, file.file, (node.key or node).line,
+        name, _text(said, "says"), said.at("hit"), _text(said, "over") or None, _text(said, "flag") or None,
+        _text(said, "unit"), tuple(rule for rule, _ in pairs), file.policy, file.file, (node.key or node).line,
     )  # fmt: skip
-    drafts.decisions[name] = Draft(decision, node, got.get("over"), tuple(places))
+    over = said["over"].node if "over" in said else None
+    drafts.decisions[name] = Draft(decision, node, over, tuple(place for _, place in pairs))
 
 
-def _read_hit(node: Node, got: Mapping[str, Node], problems: list[Problem]) -> str:
-    """How the rules are combined; ``over`` names the candidates where they are searched, and nowhere else."""
-    hit = str(got["hit"].value) if "hit" in got else "first"
-    if hit not in HIT_POLICIES:
-        known = ", ".join(HIT_POLICIES)
-        problems.append(got["hit"].problem(f"hit must be one of {known}{did_you_mean(hit, HIT_POLICIES)}"))
-    if (hit == "search") != ("over" in got):
-        key = got["over" if "over" in got else "hit"].key or node
-        problems.append(key.problem("'over' goes with 'hit: search', and only there"))
-    return hit
+def _check_over(said: Value, problems: list[Problem]) -> None:
+    """``over`` names the candidates where they are searched, and nowhere else."""
+    known = "hit" in said or "hit" not in said.node.value
+    if known and (said.at("hit") == "search") != ("over" in said.node.value):
+        node = said.node.value["over" if "over" in said.node.value else "hit"]
+        problems.append((node.key or node).problem("'over' goes with 'hit: search', and only there"))
 
 
-def _require_verdicts(rules: list[Rule], places: list[Place], problems: list[Problem]) -> None:
-    for rule, place in zip(rules, places, strict=True):
+def _require_verdicts(pairs: list[tuple[Rule, Place]], problems: list[Problem]) -> None:
+    for rule, place in pairs:
         if rule.then not in VERDICTS:
             problems.append(place.then.problem("under 'hit: search', 'then' is accept or reject"))
 
 
-def _text(got: Mapping[str, Node], key: str) -> str:
-    return str(got[key].value).strip() if key in got else ""
+def _text(said: Value, key: str) -> str:
+    return str(said.at(key) or "").strip()
 
 
-def _read_rules(
-    name: str, node: Node, got: Mapping[str, Node], problems: list[Problem]
-) -> tuple[list[Rule], list[Place]]:
-    if "rules" not in got:
-        pair = _read_rule(node, {**got, "id": _short_id(node, "when" in got)}, problems)
-        return ([pair[0]], [pair[1]]) if pair else ([], [])
-    rules: list[Rule] = []
-    places: list[Place] = []
-    for child in items(got["rules"], f"rules of '{name}'", MAP, problems):
-        entries = fields(child, "a rule", problems, _RULE, _RULE_MORE)
-        pair = _read_rule(child, entries, problems)
-        if pair is None:
+def _read_rules(name: str, decision: Value, problems: list[Problem]) -> list[tuple[Rule, Place]]:
+    if "rules" not in decision:
+        return [_read_rule("passes" if "when" in decision else "always", decision, problems)]
+    pairs: list[tuple[Rule, Place]] = []
+    for rule in decision.at("rules"):
+        if not rule.complete:
             continue
-        if any(pair[0].id == rule.id for rule in rules):
-            problems.append(entries["id"].problem(f"duplicate rule id '{pair[0].id}' in '{name}'"))
-        rules.append(pair[0])
-        places.append(pair[1])
-    return rules, places
+        if any(rule.at("id") == other.id for other, _ in pairs):
+            problems.append(rule["id"].problem(f"duplicate rule id '{rule.at('id')}' in '{name}'"))
+        pairs.append(_read_rule(rule.at("id"), rule, problems))
+    return pairs
 
 
 def _stand_downs(flag: Node) -> list[tuple[Rule, Place]]:
@@ -221,53 +188,26 @@ def _stand_down(rule_id: str, when: str, flag: Node, why: str) -> Rule:
     return Rule(rule_id, when, "None", (f"{flag.value}{why}",), "", None, flag.line)
 
 
-def _short_id(node: Node, conditional: bool) -> Node:
-    """The id of a decision's only rule, which need not be written."""
-    return Node("passes" if conditional else "always", node.text, node.line, node.column, node.start, node.end)
-
-
-def _read_rule(node: Node, got: Mapping[str, Node], problems: list[Problem]) -> tuple[Rule, Place] | None:
-    if "id" not in got:
-        return None
-    if not _ID.fullmatch(got["id"].value):
-        problems.append(got["id"].problem("a rule id is lower case words joined by '-'"))
-    if "then" not in got:
-        problems.append(node.problem("a rule has no 'then'", 1))
-        return None
-    level = _text(got, "level")
-    if level and level not in LEVELS:
-        problems.append(got["level"].problem(f"level must be one of {', '.join(LEVELS)}"))
-    evidence = _read_evidence(got["evidence"], problems) if "evidence" in got else None
-    because = got.get("because")
+def _read_rule(rule_id: str, said: Value, problems: list[Problem]) -> tuple[Rule, Place]:
+    """A rule that has its ``then``. The only rule of a decision need not have an id of its own."""
+    node, because = said.node, said["because"].node if "because" in said else None
     rule = Rule(
-        got["id"].value, _expression(got.get("when")), _expression(got["then"]) or "",
-        _template(because, problems), level, evidence, (node.key or node).line,
+        rule_id, _expression(said, "when"), _expression(said, "then") or "", _template(because, problems),
+        _text(said, "level"), _evidence(said["evidence"]) if "evidence" in said else None, (node.key or node).line,
     )  # fmt: skip
-    return rule, Place(got.get("when"), got["then"], because)
+    return rule, Place(said["when"].node if "when" in said else None, said["then"].node, because)
 
 
-def _expression(node: Node | None) -> str | None:
+def _expression(said: Value, key: str) -> str | None:
     """``then: 3`` and ``then: true`` mean the constants; text is an expression (or, in a search, a verdict)."""
-    if node is None:
+    if key not in said:
         return None
-    return node.value if isinstance(node.value, str) else repr(node.value)
+    meant = said.at(key)
+    return meant if isinstance(meant, str) else repr(meant)
 
 
-def _read_evidence(node: Node, problems: list[Problem]) -> dict[str, Any]:
-    got = fields(node, "evidence", problems, {"note": TEXT}, dict.fromkeys(("measured", "where", "expires"), TEXT))
-    for key in ("measured", "expires"):
-        if key in got and not _is_date(got[key].value):
-            problems.append(got[key].problem(f"'{key}' must be a date, such as 2027-08-29"))
-    return {key: child.value for key, child in got.items()}
-
-
-def _is_date(text: str) -> bool:
-    from datetime import date
-
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
+def _evidence(said: Value) -> dict[str, Any]:
+    return {key: value.value for key, value in said.value.items()}
 
 
 def _template(node: Node | None, problems: list[Problem]) -> tuple[Part, ...]:

@@ -17,20 +17,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gezel_rules.documents.shape import FLAG, LIST, MAP, NUMBER, TEXT, fields, kind_of
+from gezel_rules.documents.declare import Shape
+from gezel_rules.documents.kinds import kind_of
+from gezel_rules.documents.read import Value, read
 from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import Problem
-from gezel_rules.policy.cells import KINDS, Column, check_cell
+from gezel_rules.policy.cells import Column, check_cell
+from gezel_rules.policy.file import COLUMN, DECLARED_TABLE, VALUE
 from gezel_rules.record import NamedTuple
 
 MARKS = frozenset(("rows", "columns", "of"))
 """Keys that make a mapping a declared table: no row of a plain one has such a name."""
-_TABLE = {"says": TEXT, "rows": f"{MAP}|{LIST}"}
-_TABLE_MORE = {"columns": MAP, "of": MAP, "same_rows_as": TEXT}
-_BOUNDS = {"unit": TEXT, "minimum": NUMBER, "maximum": NUMBER}
-_VALUE = {"says": TEXT, "kind": TEXT, "words": LIST, "rows_of": TEXT, "of": MAP, **_BOUNDS}
-_COLUMN = {**_VALUE, "optional": FLAG, "default": "any"}
-_ONE_OF = ("kind", "words", "rows_of")
 
 
 class Declared(NamedTuple):
@@ -89,78 +86,60 @@ def _require_alike(name: str, rows: Mapping[str, Node], problems: list[Problem])
 
 
 def _declared_table(name: str, node: Node, problems: list[Problem]) -> TableDraft | None:
-    got = fields(node, f"table '{name}'", problems, _TABLE, _TABLE_MORE)
-    if "columns" in got and "of" in got:
-        problems.append((got["of"].key or node).problem(f"table '{name}' has 'columns' or 'of', not both"))
-    columns = got["columns"].value.items() if "columns" in got else ()
-    of = read_column("of", got["of"], problems, _VALUE) if "of" in got else None
-    found = {column: read_column(column, child, problems, _COLUMN) for column, child in columns}
+    said = read(node, DECLARED_TABLE._replace(what=f"table '{name}'"), problems)
+    if "columns" in said and "of" in said:
+        problems.append((said["of"].node.key or node).problem(f"table '{name}' has 'columns' or 'of', not both"))
+    written = said.at("columns") or {}
+    columns = {column: read_column(column, value.node, problems, COLUMN) for column, value in written.items()}
+    of = read_column("of", said["of"].node, problems, VALUE) if "of" in said else None
     declared = Declared(
-        str(got["says"].value) if "says" in got else "", {c: child for c, child in found.items() if child}, of,
-        got.get("same_rows_as"),
+        str(said.at("says") or "").strip(), {column: read for column, read in columns.items() if read}, of,
+        said["same_rows_as"].node if "same_rows_as" in said else None,
     )  # fmt: skip
-    if "rows" not in got:
+    if "rows" not in said:
         return None
-    whole = len(declared.columns) == len(columns) and (of is not None) == ("of" in got)
+    rows = said["rows"].node
+    whole = len(declared.columns) == len(written) and (of is not None) == ("of" in said)
     if whole:  # a column at fault says nothing of its cells
-        _check_rows(name, got["rows"], declared, problems)
-    return TableDraft(got["rows"].plain(), node, got["rows"], declared)
+        _check_rows(name, rows, declared, problems)
+    return TableDraft(rows.plain(), node, rows, declared)
 
 
-def read_column(name: str, node: Node, problems: list[Problem], known: Mapping[str, str]) -> Column | None:
-    """What a column holds; ``None`` when its declaration is at fault."""
+def read_column(name: str, node: Node, problems: list[Problem], shape: Shape) -> Column | None:
+    """What a column (or a value) holds; ``None`` when its declaration is at fault."""
     before = len(problems)
-    if not isinstance(node.value, dict):
-        problems.append(node.problem(f"column '{name}' must be a mapping, not {kind_of(node.value)}"))
-        return None
-    got = fields(node, f"column '{name}'", problems, {}, known)
-    chosen = [key for key in _ONE_OF if key in got]
-    if len(chosen) != 1 and len(problems) == before:
-        problems.append((node.key or node).problem(f"column '{name}' needs one of 'kind', 'words' and 'rows_of'"))
-    kind = _kind(name, got, problems)
-    of = read_column(name, got["of"], problems, _VALUE) if "of" in got else None
+    said = read(node, shape._replace(what=f"column '{name}'"), problems)
+    if isinstance(node.value, dict):
+        _check_kind(name, said, problems)
+    of = read_column(name, said["of"].node, problems, VALUE) if "of" in said else None
     if len(problems) > before:
         return None
-    words = tuple(str(word.value) for word in got["words"].value) if "words" in got else ()
     column = Column(
-        kind, _text(got, "says"), _text(got, "unit"), words, got.get("rows_of"), _plain(got, "optional") is True, None,
-        _plain(got, "minimum"), _plain(got, "maximum"), of,
+        said.at("kind") or "text", str(said.at("says") or "").strip(), str(said.at("unit") or "").strip(),
+        tuple(word.value for word in said.at("words") or ()), said["rows_of"].node if "rows_of" in said else None,
+        "optional" in said and said.at("optional"), None, said.at("minimum"), said.at("maximum"), of,
     )  # fmt: skip
-    if "default" not in got:
+    if "default" not in said:
         return column
-    check_cell(name, "default", got["default"], column, problems)
-    return column._replace(default=got["default"].plain()) if len(problems) == before else None
+    default = said["default"].node
+    check_cell(name, "default", default, column, problems)
+    return column._replace(default=default.plain()) if len(problems) == before else None
 
 
-def _kind(name: str, got: Mapping[str, Node], problems: list[Problem]) -> str:
-    """The kind of a column's cells; complains of what does not go with it."""
-    kind = str(got["kind"].value) if "kind" in got else "text"
-    if kind not in KINDS:
-        hint = did_you_mean(kind, KINDS) or f" (known: {', '.join(KINDS)})"
-        problems.append(got["kind"].problem(f"unknown kind '{kind}'{hint}"))
-        return kind
-    misplaced = [key for key in _BOUNDS if key in got and kind not in ("integer", "number")]
-    misplaced += ["of"] if "of" in got and kind != "list" else []
+def _check_kind(name: str, said: Value, problems: list[Problem]) -> None:
+    """Complain of what does not go with the kind of a column's cells."""
+    if "kind" in said.node.value and "kind" not in said:
+        return
+    kind = said.at("kind") or "text"
+    misplaced = [key for key in ("unit", "minimum", "maximum") if key in said and kind not in ("integer", "number")]
+    misplaced += ["of"] if "of" in said and kind != "list" else []
     for key in misplaced:
-        problems.append((got[key].key or got[key]).problem(f"'{key}' does not go with a column of {kind}"))
-    if kind == "list" and "of" not in got:
-        problems.append(got["kind"].problem(f"column '{name}' is a list: 'of' says of what"))
-    if "default" in got and "optional" in got:
-        problems.append((got["optional"].key or got["optional"]).problem("a column with a default is never left out"))
-    if "words" in got and not got["words"].value:
-        problems.append(got["words"].problem(f"column '{name}' has no words"))
-    for word in got["words"].value if "words" in got else ():
-        if not isinstance(word.value, str):
-            problems.append(word.problem(f"words: expected text, not {kind_of(word.value)}"))
-    return kind
-
-
-def _text(got: Mapping[str, Node], key: str) -> str:
-    return str(got[key].value).strip() if key in got else ""
-
-
-def _plain(got: Mapping[str, Node], key: str) -> Any:
-    return got[key].value if key in got else None
+        problems.append((said[key].node.key or said[key].node).problem(f"'{key}' does not go with a column of {kind}"))
+    if kind == "list" and "of" not in said:
+        problems.append(said["kind"].problem(f"column '{name}' is a list: 'of' says of what"))
+    if "default" in said and "optional" in said:
+        node = said["optional"].node
+        problems.append((node.key or node).problem("a column with a default is never left out"))
 
 
 def _check_rows(name: str, body: Node, declared: Declared, problems: list[Problem]) -> None:

@@ -119,7 +119,8 @@ def test_a_policy_only_the_schema_refuses_is_reported(
     shutil.copytree(policy.places.schemas_dir(), tmp_path / "schemas")
     path = tmp_path / "schemas" / "policy.schema.json"
     schema = json.loads(path.read_text())
-    schema["$defs"]["rule"]["required"].append("because")
+    decision = schema["properties"]["decisions"]["additionalProperties"]
+    decision["properties"]["rules"]["items"]["required"].append("because")
     path.write_text(json.dumps(schema))
     monkeypatch.setattr(policy.places, "schemas_dir", lambda: tmp_path / "schemas")
     assert main(["policy", "check", str(directory)]) == 2

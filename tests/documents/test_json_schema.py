@@ -64,15 +64,18 @@ def _shape(kinds: dict[str, tuple[Kind, bool]], one_of: bool, others: Kind | Non
     return Shape("a shape", fields, one_of=(("a", "b"), "needs one") if one_of else None, others=others)
 
 
+def _variants(first: Kind, second: Kind, others: Kind | None) -> Variants:
+    by = {
+        key: Shape("one of them", {key: required(kind, "The key."), "c": optional(TEXT, "More.")})
+        for key, kind in (("a", first), ("b", second))
+    }
+    return Variants("a variant", by, otherwise=Shape("a shape", {}, others=others) if others else None)
+
+
 def _compound(inner: st.SearchStrategy[Kind]) -> st.SearchStrategy[Kind]:
     fields = st.dictionaries(st.sampled_from(KEYS), st.tuples(inner, st.booleans()), max_size=3)
     shapes = st.tuples(fields, st.booleans(), st.none() | inner).map(lambda said: _shape(*said))
-    sources = st.tuples(inner, inner).map(
-        lambda kinds: Variants("a variant", {
-            key: Shape("one of them", {key: required(kind, "The key."), "c": optional(TEXT, "More.")})
-            for key, kind in zip("ab", kinds, strict=True)
-        })
-    )  # fmt: skip
+    sources = st.tuples(inner, inner, st.none() | inner).map(lambda said: _variants(*said))
     return st.one_of(
         st.tuples(inner, st.integers(0, 2)).map(lambda said: List(*said)),
         st.tuples(inner, st.sampled_from([TEXT, Text("a key", ("a",), pattern="a|b")])).map(lambda said: Map(*said)),

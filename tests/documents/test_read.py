@@ -24,7 +24,7 @@ from gezel_rules.documents.declare import (
     required,
     whole,
 )
-from gezel_rules.documents.read import Value, bounds, in_file_order, read, unknown_names
+from gezel_rules.documents.read import Value, in_file_order, read, unknown_names
 from gezel_rules.documents.source import Node, parse_yaml
 from gezel_rules.documents.source import Text as Source
 from gezel_rules.errors import Problem
@@ -66,10 +66,18 @@ def test_what_is_no_mapping(text: str, kind: str) -> None:
     assert [problem.message for problem in problems] == [f"an entry must be a mapping, not {kind}"]
 
 
-def test_a_key_nobody_knows_cannot_drive_the_terminal() -> None:
-    problems: list[Problem] = []
-    read(node('"\\e[31mred": 1'), Shape("an entry", {}), problems)
-    assert [problem.message for problem in problems] == [r"an entry has no key '\x1b[31mred'"]
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Shape("an entry", {}), r"an entry has no key '\x1b[31mred'"),
+        (Shape("an entry", {}, others=FLAG), r"'\x1b[31mred' must be true or false, not whole number"),
+        (Map(FLAG), r"'\x1b[31mred' must be true or false, not whole number"),
+        (Map(FLAG, keys=TAG), r"'\x1b[31mred' is not a tag such as Q4_K_M or F16"),
+        (Map(Shape("row '{}'", {})), r"row '\x1b[31mred' must be a mapping, not whole number"),
+    ],
+)
+def test_a_key_cannot_drive_the_terminal(kind: Kind, said: str) -> None:
+    assert [problem.split(": ", 1)[1] for problem in taken(kind, '{"\\e[31mred": 1}')[1]] == [said]
 
 
 @pytest.mark.parametrize(
@@ -97,6 +105,9 @@ def test_a_key_nobody_knows_cannot_drive_the_terminal() -> None:
         (Map(FLAG), "{a: 1}", "'a' must be true or false, not whole number"),
         (Map(FLAG, keys=TAG), "{a: true}", "'a' is not a tag such as Q4_K_M or F16"),
         (Map(Shape("a row", {})), "{a: 1}", "a row must be a mapping, not whole number"),
+        (Map(Shape("row '{}'", {})), "{a: 1}", "row 'a' must be a mapping, not whole number"),
+        (Block("table", ("list", "mapping")), "x", "'key' must be list or mapping, not text"),
+        (Text("a figure", ("1",), means=lambda text: {"one": 1}.get(text)), "two", "'key' must be a figure such as 1"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_said_and_left_out(kind: Kind, text: str, said: str) -> None:
@@ -148,7 +159,7 @@ SOURCE = Variants("a source", {
 )
 def test_a_key_tells_which_shape_is_meant(text: str, said: list[str]) -> None:
     assert taken(SOURCE, text)[1] == said
-    plain = SOURCE._replace(default="url")
+    plain = SOURCE._replace(otherwise=SOURCE.by["url"])
     assert taken(plain, "{ftp: x}")[1] == ["1:6: a URL has no 'url'", "1:7: a URL has no key 'ftp'"]
 
 
@@ -165,6 +176,13 @@ def test_a_text_may_stand_for_something_else() -> None:
     value, problems = taken(Text(means=str.lower), "ABC")
     assert value is not None and (value.value, value.node.value, value.place) == ("abc", "ABC", "x.yaml:1")
     assert problems == []
+
+
+def test_a_shape_is_complete_when_all_it_requires_is_there_and_fits() -> None:
+    shape = Shape("an entry", {"id": required(TAG, "A tag."), "note": optional(TEXT, "A note.")})
+    assert [read(node(text), shape, []).complete for text in ("id: Q4", "{}", "id: q4", "{id: Q4, note: 1}")] == [
+        True, False, False, True,
+    ]  # fmt: skip
 
 
 def test_what_is_left_out_has_its_default() -> None:
@@ -193,17 +211,3 @@ def test_names_are_held_against_what_there_is() -> None:
     assert [problem.message for problem in unknown_names(got, {"types": [str(n) for n in range(20)]})] == [
         "unknown type 'mtp'", "unknown type 'mpt'", "unknown type 'strange'",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("kind", "said"),
-    [
-        (Number(), ""),
-        (whole(least=1, unit="tokens"), "at least 1 token"),
-        (whole(least=0, unit="tokens"), "at least 0 tokens"),
-        (whole(above=0, most=4096), "more than 0 and at most 4,096"),
-        (Number(least=0, most=1, unit="parts"), "from 0 to 1 part"),
-    ],
-)
-def test_bounds_in_words(kind: Number, said: str) -> None:
-    assert bounds(kind) == said

@@ -14,9 +14,8 @@ from math import prod
 from typing import Any
 
 from gezel_rules.catalog.records import Entry
-from gezel_rules.documents.declare import Anything, Either, List, Shape, Text, required, whole
+from gezel_rules.documents.declare import SINGLE, TEXT, Either, List, Shape, required, whole
 from gezel_rules.documents.read import Value, in_file_order, read
-from gezel_rules.documents.shape import FLAG, INTEGER, NUMBER, TEXT
 from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.gguf import Array, Header, Tensor
@@ -24,27 +23,26 @@ from gezel_rules.gguf.quants import QUANTS
 
 TEMPLATE = "tokenizer.chat_template"
 
-SINGLE = Anything((TEXT, INTEGER, NUMBER, FLAG), "a single value")
 NOT_WRITTEN_OUT = Shape(
     "an array that is not written out",
     {
-        "array": required(Text(), "GGUF type of the items."),
+        "array": required(TEXT, "GGUF type of the items."),
         "length": required(whole(least=0), "Number of items."),
     },
     "An array that is not written out.",
 )
 METADATA = Shape(
     "'metadata'",
-    {"general.architecture": required(Text(), "Architecture, which also begins the names of its own keys.")},
+    {"general.architecture": required(TEXT, "Architecture, which also begins the names of its own keys.")},
     others=Either((SINGLE, List(SINGLE), NOT_WRITTEN_OUT)),
 )
 HEADER = Shape(
     "'header'",
     {
-        "origin": required(Text(), "Where it was read, or what it was derived from."),
+        "origin": required(TEXT, "Where it was read, or what it was derived from."),
         "metadata": required(METADATA, "The architecture's own keys, the file type, the length of the vocabulary."),
         "tensors": required(
-            Text(),
+            TEXT,
             "One line per run of equal tensors: NAME TYPE DIMxDIM, ne0 first; blk.0-3,7.x stands for five tensors.",
         ),
     },
