@@ -12,7 +12,7 @@ from gezel_rules.errors import BadInput
 from gezel_rules.facts.printable import printable
 
 if TYPE_CHECKING:
-    from gezel_rules.store.shelf import Verdict
+    from gezel_rules.store.shelf import HashedFile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if bad else 0
 
 
-def _hashed(args: argparse.Namespace, model_id: str) -> list[Verdict]:
+def _hashed(args: argparse.Namespace, model_id: str) -> list[HashedFile]:
     from gezel_rules.store.progress import progress_for
     from gezel_rules.store.shelf import verify
 

@@ -7,7 +7,8 @@ time of a warm start.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection
+from collections.abc import Collection
+from typing import Any
 
 WORDS = {"true": True, "false": False, "none": None}  # beside Python's own spellings, as people write them
 LINE_ENDS = str.maketrans("\n\r", "  ")  # a folded rule is one expression; offsets stay
@@ -15,73 +16,36 @@ LINE_ENDS = str.maketrans("\n\r", "  ")  # a folded rule is one expression; offs
 
 def rebuild(text: str, known: Collection[str]) -> ast.expr:
     """The tree of checked ``text``, every known dotted name one Name node. Positions are not kept."""
-    return _bound(ast.parse(text.translate(LINE_ENDS).strip(), mode="eval").body, known)
+    bound: ast.expr = _bound(ast.parse(text.translate(LINE_ENDS).strip(), mode="eval").body, known)
+    return bound
 
 
-def _bound(node: ast.expr, known: Collection[str]) -> ast.expr:
-    make = _REBUILD.get(node.__class__)
-    return make(node, known) if make else node
+def _bound(node: Any, known: Collection[str]) -> Any:
+    if node.__class__ is ast.Name:
+        return ast.Constant(WORDS[node.id]) if node.id in WORDS else node
+    if node.__class__ is ast.Attribute and (name := _known_name(node, known)) is not None:
+        return name
+    for part in _PARTS.get(node.__class__, ()):
+        inner = getattr(node, part)
+        setattr(
+            node, part, [_bound(item, known) for item in inner] if inner.__class__ is list else _bound(inner, known)
+        )
+    return node
 
 
-def _name(node: ast.Name, known: Collection[str]) -> ast.expr:
-    return ast.Constant(WORDS[node.id]) if node.id in WORDS else node
-
-
-def _attribute(node: ast.Attribute, known: Collection[str]) -> ast.expr:
+def _known_name(node: ast.Attribute, known: Collection[str]) -> ast.Name | None:
+    """The dotted name an attribute spells, where it is a known one."""
     parts, inner = [node.attr], node.value
     while isinstance(inner, ast.Attribute):
         parts.append(inner.attr)
         inner = inner.value
-    if isinstance(inner, ast.Name):
-        path = ".".join((inner.id, *reversed(parts)))
-        if path in known:
-            return ast.Name(path)
-    node.value = _bound(node.value, known)
-    return node
+    path = ".".join((inner.id, *reversed(parts))) if isinstance(inner, ast.Name) else ""
+    return ast.Name(path) if path in known else None
 
 
-def _boolop(node: ast.BoolOp, known: Collection[str]) -> ast.expr:
-    node.values = [_bound(value, known) for value in node.values]
-    return node
-
-
-def _compare(node: ast.Compare, known: Collection[str]) -> ast.expr:
-    node.left, node.comparators = _bound(node.left, known), [_bound(node.comparators[0], known)]
-    return node
-
-
-def _unary(node: ast.UnaryOp, known: Collection[str]) -> ast.expr:
-    node.operand = _bound(node.operand, known)
-    return node
-
-
-def _binop(node: ast.BinOp, known: Collection[str]) -> ast.expr:
-    node.left, node.right = _bound(node.left, known), _bound(node.right, known)
-    return node
-
-
-def _call(node: ast.Call, known: Collection[str]) -> ast.expr:
-    node.args = [_bound(arg, known) for arg in node.args]
-    return node
-
-
-def _list(node: ast.List, known: Collection[str]) -> ast.expr:
-    node.elts = [_bound(item, known) for item in node.elts]
-    return node
-
-
-def _subscript(node: ast.Subscript, known: Collection[str]) -> ast.expr:
-    node.value, node.slice = _bound(node.value, known), _bound(node.slice, known)
-    return node
-
-
-def _ifexp(node: ast.IfExp, known: Collection[str]) -> ast.expr:
-    node.test, node.body, node.orelse = (_bound(part, known) for part in (node.test, node.body, node.orelse))
-    return node
-
-
-_REBUILD: dict[type[ast.expr], Callable[..., ast.expr]] = {
-    ast.Name: _name, ast.Attribute: _attribute, ast.BoolOp: _boolop, ast.Compare: _compare, ast.UnaryOp: _unary,
-    ast.BinOp: _binop, ast.Call: _call, ast.Subscript: _subscript, ast.IfExp: _ifexp,
-    ast.List: _list,
+_PARTS: dict[type[ast.expr], tuple[str, ...]] = {
+    ast.Attribute: ("value",), ast.BoolOp: ("values",), ast.Compare: ("left", "comparators"),
+    ast.UnaryOp: ("operand",), ast.BinOp: ("left", "right"), ast.Call: ("args",), ast.Subscript: ("value", "slice"),
+    ast.IfExp: ("test", "body", "orelse"), ast.List: ("elts",),
 }  # fmt: skip
+"""Where expressions stand inside an expression; the name of a called function is none."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.family import Contract, Program
 from gezel_rules.errors import EngineFailed
@@ -22,6 +22,9 @@ from gezel_rules.runtime import journal, leases, process, recover, registry, sup
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.rules import Step, Supervision
 from gezel_rules.runtime.state_files import write_json
+
+if TYPE_CHECKING:
+    from gezel_rules.logs.verdict import Verdict
 
 INCIDENTS = "incidents"
 INCIDENT_LINES = 200
@@ -44,21 +47,6 @@ class Order(NamedTuple):
     build: str = ""
     parts: Mapping[str, str] = {}
     record: Mapping[str, Any] = {}
-
-
-class Verdict(Protocol):
-    """What the log classifier says, as far as it matters here."""
-
-    @property
-    def gpu(self) -> str: ...
-    @property
-    def detail(self) -> str | None: ...
-    @property
-    def failure(self) -> str | None: ...
-    @property
-    def advice(self) -> str | None: ...
-    @property
-    def line(self) -> str | None: ...
 
 
 class Guide(NamedTuple):

@@ -101,14 +101,14 @@ def _links(path: str) -> int:
         return 0
 
 
-class Verdict(NamedTuple):
+class HashedFile(NamedTuple):
     """One file read again: ``problem`` is empty when it has the recorded digest."""
 
     file: InstalledFile
     problem: str
 
 
-def verify(store: Path, model_id: str, moved: Callable[[str, int, int], None] = lambda *_: None) -> list[Verdict]:
+def verify(store: Path, model_id: str, moved: Callable[[str, int, int], None] = lambda *_: None) -> list[HashedFile]:
     """Hash every file of a model; stats that changed under unchanged bytes are recorded anew. Raises BadInput.
 
     ``moved`` is told name, offset and size in bytes."""
@@ -129,17 +129,17 @@ def _record(store: Path, model: Installed, fresh: Installed) -> None:
             write_manifest(store, fresh)
 
 
-def _examine(file: InstalledFile, moved: Callable[[int], None]) -> Verdict:
+def _examine(file: InstalledFile, moved: Callable[[int], None]) -> HashedFile:
     from gezel_rules.errors import TransferFailed
     from gezel_rules.store.adopt import hash_file
 
     path = Path(file.path)
     if path.is_symlink() or not path.is_file():
-        return Verdict(file, "is missing")
+        return HashedFile(file, "is missing")
     try:
         digest, stat = hash_file(path, moved)
     except (OSError, TransferFailed) as error:
-        return Verdict(file, f"cannot be read ({error})")
+        return HashedFile(file, f"cannot be read ({error})")
     if digest != file.sha256:
-        return Verdict(file, f"has sha256 {digest}, recorded {file.sha256}")
-    return Verdict(file._replace(mtime_ns=stat.st_mtime_ns, inode=stat.st_ino), "")
+        return HashedFile(file, f"has sha256 {digest}, recorded {file.sha256}")
+    return HashedFile(file._replace(mtime_ns=stat.st_mtime_ns, inode=stat.st_ino), "")

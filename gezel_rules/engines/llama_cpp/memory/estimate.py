@@ -40,7 +40,7 @@ class PoolUse(NamedTuple):
         return self.model_bytes + self.context_bytes + self.compute_bytes
 
 
-class Draft(NamedTuple):
+class DraftMemory(NamedTuple):
     """What the second context of an MTP head adds: caches, and bytes of its compute and output buffers."""
 
     caches: tuple[Cache, ...]
@@ -70,7 +70,7 @@ class Estimate(NamedTuple):
     recurrent_bytes: int
     compute_bytes: int
     output_bytes: int
-    draft: Draft | None
+    draft: DraftMemory | None
     pools: tuple[PoolUse, ...]
     unknown: tuple[str, ...]
     refused: tuple[str, ...]
@@ -142,7 +142,7 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
         recurrent_bytes=sum(size for _, size in states),
         compute_bytes=sum(compute.values()),
         output_bytes=output_bytes(geo, context),
-        draft=Draft(drafting, sum(extra.values()), output_bytes(geo, second)) if second else None,
+        draft=DraftMemory(drafting, sum(extra.values()), output_bytes(geo, second)) if second else None,
         pools=tuple(
             _pool(d, model, stored, compute.get(d, 0) + extra.get(d, 0)) for d in (*range(launch.devices), HOST)
         ),

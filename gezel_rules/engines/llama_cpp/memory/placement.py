@@ -17,18 +17,15 @@ from gezel_rules.engines.llama_cpp.memory.split import balanced, filled
 from gezel_rules.record import NamedTuple
 
 HOST_KINDS = frozenset({"ram", "host"})
-SHARED_KINDS = frozenset({"unified", "integrated"})
-"""Kinds whose bytes are the host's own: what stays on the host counts against them too."""
 
 
 class Pool(NamedTuple):
-    """Memory a launch may take. ``kind``: as policy names pools (a host kind, or a device's); ``usable_bytes``: for
-    this launch, headroom already off. ``copies_weights``: the backend copies host weights over for large batches."""
+    """Memory a launch may take. ``kind``: a host kind, or a device's; ``usable_bytes``: for this launch, headroom
+    already off, and where a device shares the host's memory, what the other may take of it."""
 
     name: str
     kind: str
     usable_bytes: int
-    copies_weights: bool = True
 
 
 class Attempt(NamedTuple):
@@ -116,8 +113,7 @@ def place(
     if not room.devices:
         return _settled(_try(geo, bare, room, "cpu", 0), tried)
     best = _try(geo, _split(geo, bare, room), room, "resident", 0)
-    shared = all(p.kind in SHARED_KINDS for p in room.devices)  # moving to the host frees nothing then
-    for step in () if best.fits or shared else steps:
+    for step in () if best.fits else steps:
         tried.append(_attempt(best))
         found = _least(geo, bare, room, step)
         if found is None:
@@ -146,8 +142,7 @@ def as_asked(
 def _room(pools: Sequence[Pool], beside: int, margin: int) -> Room:
     devices = tuple(p for p in pools if p.kind not in HOST_KINDS)
     hosts = [p for p in pools if p.kind in HOST_KINDS]
-    shared = [p for p in devices if p.kind in SHARED_KINDS]
-    host = hosts[0] if hosts else Pool("host", "ram", shared[0].usable_bytes if shared else 1 << 62)
+    host = hosts[0] if hosts else Pool("host", "ram", 1 << 62)
     return Room(devices, host, beside, margin)
 
 
@@ -226,7 +221,7 @@ def _try(geo: Geometry, launch: Launch, room: Room, step: str, moved: int) -> Pl
     """One launch judged against every pool."""
     units = len(geo.layers) + 1
     asked = launch if launch.n_gpu_layers is not None or not launch.devices else launch._replace(n_gpu_layers=units)
-    asked = asked._replace(op_offload=any(p.copies_weights and p.kind not in SHARED_KINDS for p in room.devices))
+    asked = asked._replace(op_offload=bool(room.devices))
     result = estimate_geometry(geo, asked)
     short, why = _shortfall(result, room)
     note = Attempt(step, moved, short, why)
@@ -234,17 +229,11 @@ def _try(geo: Geometry, launch: Launch, room: Room, step: str, moved: int) -> Pl
 
 
 def _shortfall(result: Estimate, room: Room) -> tuple[int, str]:
-    """Bytes missing over all pools, and the first that is short. A device in the host's memory carries its part."""
-    short, why = 0, ""
+    """Bytes missing over all pools, and the first that is short."""
     host = result.pools[HOST]
     on_host = host.total + result.output_bytes - result.lazy_bytes + (result.draft.output_bytes if result.draft else 0)
-    for number, pool in enumerate(room.devices):
-        shared = on_host if pool.kind in SHARED_KINDS and number == 0 else 0
-        over = result.pools[number].total + shared - room.usable(number)
-        if over > 0:
-            short, why = short + over, why or f"{pool.name} is {over} bytes short"
-    if not any(p.kind in SHARED_KINDS for p in room.devices):
-        over = on_host - room.host.usable_bytes
-        if over > 0:
-            short, why = short + over, why or f"{room.host.name} is {over} bytes short"
-    return short, why
+    over = [(p.name, result.pools[i].total - room.usable(i)) for i, p in enumerate(room.devices)]
+    over.append((room.host.name, on_host - room.host.usable_bytes))
+    short = [(name, size) for name, size in over if size > 0]
+    why = f"{short[0][0]} is {short[0][1]} bytes short" if short else ""
+    return sum(size for _, size in short), why

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import pytest
-from engine_truth import architectures, index, shape
-from gezel_rules.engines.llama_cpp.memory.capacity import (
-    cache_line,
-    kv_bytes_per_token,
-    largest,
-    slots_that_fit,
-    window_in_budget,
-    window_that_fits,
-    with_window,
-)
+from engine_truth import index, shape
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.placement import Pool, place
+from gezel_rules.engines.llama_cpp.memory.search import largest
 
 GIB = 1 << 30
 LAUNCH = Launch(ctx=16384, parallel=1)
 
 
-def cards(*gib, ram=64, kind="discrete"):
-    return [*(Pool(f"GPU{i}", kind, round(g * GIB)) for i, g in enumerate(gib)), Pool("ram", "ram", round(ram * GIB))]
+def cards(*gib, ram=64):
+    return [
+        *(Pool(f"GPU{i}", "discrete", round(g * GIB)) for i, g in enumerate(gib)),
+        Pool("ram", "ram", round(ram * GIB)),
+    ]
 
 
 def check_pools(found, pools, beside=0, margin=0):
@@ -115,14 +110,6 @@ def test_a_card_pays_for_the_host_weights_it_copies():
     assert paying.pools[0].compute_bytes - without.pools[0].compute_bytes == largest_expert
 
 
-def test_unified_memory_is_one_pool():
-    geo = shape("llama-3.1-8b.gguf")
-    need = estimate_geometry(geo, LAUNCH._replace(devices=1))
-    both = need.pools[0].total + need.pools[1].total + need.output_bytes
-    assert place(geo, LAUNCH, [Pool("memory", "unified", both)]).fits
-    assert not place(geo, LAUNCH, [Pool("memory", "unified", both - 1)]).fits
-
-
 def test_no_card_means_the_cpu():
     found = place(shape("llama-3.2-1b.gguf"), LAUNCH, cards(ram=16))
     assert (found.fits, found.step, found.n_gpu_layers) == (True, "cpu", None)
@@ -146,42 +133,6 @@ def test_largest_is_the_largest(limit, most, step):
     found = largest(lambda n: n <= limit, step, most, step)
     brute = [n for n in (*range(step, most + 1, step), *([most] if most >= step else [])) if n <= limit]
     assert found == max(brute, default=0)
-
-
-def test_the_window_that_fits_is_the_last_that_does():
-    geo, pools = shape("llama-3.1-8b.gguf"), cards(8)
-    window = window_that_fits(geo, Launch(parallel=1), pools, most=131072)
-    assert window % 256 == 0
-    assert place(geo, Launch(ctx=window, parallel=1), pools, steps=()).fits
-    assert not place(geo, Launch(ctx=window + 256, parallel=1), pools, steps=()).fits
-    assert window_that_fits(geo, Launch(parallel=1), pools, most=4096) == 4096
-    assert window_that_fits(geo, Launch(parallel=1), cards(4), most=131072) == 0
-    assert window_that_fits(geo, Launch(parallel=1), cards(4), most=8192, resident=False) == 8192
-
-
-def test_the_slots_that_fit_are_the_most_that_do():
-    geo, pools = shape("llama-3.1-8b.gguf"), cards(8)
-    slots = slots_that_fit(geo, Launch(), pools, window=4096, most=16)
-    assert place(geo, with_window(Launch(parallel=slots), 4096), pools, steps=()).fits
-    assert not place(geo, with_window(Launch(parallel=slots + 1), 4096), pools, steps=()).fits
-
-
-def test_a_budget_of_bytes():
-    geo = shape("gemma3-4b.gguf")
-    window = window_in_budget(geo, Launch(parallel=1), 4 * GIB, most=131072)
-    assert estimate_geometry(geo, Launch(ctx=window, parallel=1)).total_bytes <= 4 * GIB
-    assert estimate_geometry(geo, Launch(ctx=window + 256, parallel=1)).total_bytes > 4 * GIB
-
-
-@pytest.mark.parametrize("name", sorted(index()))
-def test_caches_are_a_line_over_the_window(name):
-    geo, launch = shape(name), Launch(parallel=2)
-    line = cache_line(geo, launch)
-    for window in (32768, 65536, 131072):
-        found = estimate_geometry(geo, with_window(launch, window))
-        assert line.fixed_bytes + line.bytes_per_token * window == found.kv_bytes + found.recurrent_bytes
-    assert kv_bytes_per_token(geo, launch) == line.bytes_per_token
-    assert "f16" in architectures().cache_types
 
 
 def test_an_mtp_context_pipelines_over_devices_like_its_trunk():
