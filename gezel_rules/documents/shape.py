@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gezel_rules.documents.source import Node, did_you_mean
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import Problem
 
 TEXT, INTEGER, NUMBER, FLAG = "text", "whole number", "number", "true or false"

@@ -9,18 +9,18 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
-from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import Problem
 from gezel_rules.logs.bounded_regex import faults
-from gezel_rules.logs.model import Lines, Prefix, Quote, Range, range_of
+from gezel_rules.logs.model import Lines, Prefix, Quote, Range, Regex, range_of
 
 TEXTS = f"{TEXT}|{LIST}"
 LEVELS = {"debug": "D", "info": "I", "warning": "W", "error": "E"}
 SHORTEST = 4  # characters of a literal: shorter ones stand in every other line
 _EXAMPLE = {"match": TEXT, "example": TEXT}
 _WORD = re.compile(r"\{\{([a-z0-9-]+)\}\}")
-_NEVER: re.Pattern[str] = re.compile(r"(?!)")
+_NEVER = Regex(r"(?!)")
 
 
 class Entries:
@@ -70,8 +70,8 @@ class Entries:
             hint = did_you_mean(str(node.value), known)
             self.problems.append(node.problem(f"unknown {what} '{node.value}'{hint}"))
 
-    def regex(self, node: Node | None) -> re.Pattern[str]:
-        """A compiled expression, its words filled in."""
+    def regex(self, node: Node | None) -> Regex:
+        """An expression, its words filled in."""
         if node is None:
             return _NEVER
         raw = str(node.value)
@@ -85,7 +85,7 @@ class Entries:
         for message, offset in found:
             at = min(offset, max(0, len(raw) - 1)) if full == raw else 0
             self.problems.append(node.problem_within(message, at))
-        return _NEVER if found else re.compile(full)
+        return _NEVER if found else Regex(full)
 
     def literals(self, node: Node) -> tuple[str, ...]:
         """The texts one of which stands in every line a pattern matches."""
@@ -126,7 +126,7 @@ class Entries:
             ignored=tuple(self.each("ignored", self._bare)),
         )
 
-    def _bare(self, node: Node) -> re.Pattern[str]:
+    def _bare(self, node: Node) -> Regex:
         got = fields(node, "an entry", self.problems, {"id": TEXT, **_EXAMPLE}, {"says": TEXT})
         pattern = self.regex(got.get("match"))
         self._example(pattern.search, got)

@@ -1,4 +1,4 @@
-"""Reads ``policies/logs/*.yaml`` into a ``LogPolicy``; every problem of every file at once, with its place.
+"""Log policies read into one ``LogPolicy``; every problem of every file at once, with its place.
 
 A pattern proves itself: each of its ``matches`` samples must match and hold one of its literals, none of its
 ``ignores`` samples may.
@@ -6,16 +6,18 @@ A pattern proves itself: each of its ``matches`` samples must match and hold one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.shape import FLAG, INTEGER, LIST, MAP, TEXT, fields, items
-from gezel_rules.documents.source import Node, load_yaml
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.logs.check import check_references, check_samples
 from gezel_rules.logs.entries import TEXTS, Entries
 from gezel_rules.logs.model import GPU_VERDICTS, Condition, Exit, Failure, LogPolicy, Pattern, Place, Rule
+
+if TYPE_CHECKING:
+    from gezel_rules.policy.sources import Source
 
 _HEAD = {"policy": TEXT, "version": TEXT, "summary": TEXT}
 _SECTIONS = {
@@ -55,17 +57,14 @@ _CONDITION = {"all": LIST, "any": LIST, "none": LIST}
 _FAILURE = {"id": TEXT, "says": TEXT, "advice": TEXT}
 
 
-def load_log_policy(directory: Path) -> LogPolicy:
-    """Read the log policy under a policies directory (``directory/logs/*.yaml``).
+def read_logs(sources: Sequence[Source], gpu_backends: Mapping[str, bool]) -> LogPolicy:
+    """The log policy of files as read; ``gpu_backends``: the rows of ``backends``, each with whether it has a GPU.
 
-    Raises BadInput listing every problem of every file with file, line and column.
+    A family's own files come before those for every family. Raises BadInput listing every problem with its place.
     """
-    paths = sorted(p for p in (directory / "logs").glob("*.yaml") if not p.name.endswith("_test.yaml"))
-    if not paths:
-        raise BadInput(f"{directory / 'logs'}: no log policy files (expected logs/<name>.yaml)")
-    reader = _Reader(_SECTIONS)
-    for path in paths:
-        reader.read(path, f"{directory.name}/logs/{path.name}")
+    reader = _Reader(_SECTIONS, gpu_backends)
+    for source in sorted(sources, key=lambda source: not source.engine):
+        reader.read(source)
     policy = reader.policy()
     if not reader.problems:
         check_references(policy, reader.nodes, reader.problems)
@@ -82,22 +81,18 @@ def _order(problem: Problem) -> tuple[str, int, int]:
 class _Reader(Entries):
     """Collects the sections of all files, then builds them: words first, since every expression may use them."""
 
-    def __init__(self, sections: Mapping[str, str]) -> None:
+    def __init__(self, sections: Mapping[str, str], gpu_backends: Mapping[str, bool]) -> None:
         super().__init__(sections)
+        self.gpu_backends = gpu_backends
         self.versions: dict[str, str] = {}
 
-    def read(self, path: Path, name: str) -> None:
+    def read(self, source: Source) -> None:
         """One file's sections; its expressions are built later."""
-        try:
-            root = load_yaml(path, name)
-        except BadInput as error:
-            self.problems.extend(error.problems)
-            return
-        got = fields(root, "a log policy file", self.problems, _HEAD, _SECTIONS)
+        got = fields(source.root, "a log policy file", self.problems, _HEAD, {"engine": TEXT, **_SECTIONS})
         for key in got.keys() & self.sections.keys():
             self.sections[key].append(got[key])
-        if "policy" in got and got["policy"].value != f"logs/{path.stem}":
-            self.problems.append(got["policy"].problem(f"policy must be named after its file: 'logs/{path.stem}'"))
+        if "policy" in got and got["policy"].value != source.policy:
+            self.problems.append(got["policy"].problem(f"policy must be named after its file: '{source.policy}'"))
         if "policy" in got and "version" in got:
             self.versions[got["policy"].value] = got["version"].value
 
@@ -110,9 +105,9 @@ class _Reader(Entries):
             exits=tuple(self.each("exits", self._exit)),
             groups=self._groups(),
             rules=tuple(self.each("rules", self._rule)),
-            failures=tuple(self.each("failures", self._failure)),
-            backends=self._names("backends"),
-            without_gpu=self._names("without_gpu"),
+            failures=self._failures(),
+            backends=self._other_backends() | frozenset(self.gpu_backends),
+            without_gpu=self._names("without_gpu") | {name for name, gpu in self.gpu_backends.items() if not gpu},
             settled_by=self._names("settled_by"),
             versions=self.versions,
         )
@@ -121,6 +116,27 @@ class _Reader(Entries):
         for node in self.sections[section]:
             self.nodes[section] = node
         return frozenset(name for node in self.sections[section] for name in self.ids(node))
+
+    def _other_backends(self) -> frozenset[str]:
+        """Backends that logs speak of and no build here computes on; those that one does are rows of a table."""
+        for node in self.sections["backends"]:
+            for child in items(node, "a list of ids", TEXT, []):
+                if child.value in self.gpu_backends:
+                    self.problems.append(child.problem(f"'{child.value}' is a row of the table 'backends' already"))
+        return self._names("backends")
+
+    def _failures(self) -> tuple[Failure, ...]:
+        """The classes in the order they are tried: an entry that is an id alone gives its place to that class."""
+        entries = self.each("failures", self._failure)
+        classes = {entry.id: entry for entry in entries if isinstance(entry, Failure)}
+        mentioned = {str(entry.value) for entry in entries if isinstance(entry, Node)}
+        for entry in entries:
+            if isinstance(entry, Node) and entry.value not in classes:
+                said = f"no failure class '{entry.value}' to stand here{did_you_mean(str(entry.value), classes)}"
+                self.problems.append(entry.problem(said))
+        order = [str(entry.value) if isinstance(entry, Node) else entry.id for entry in entries
+                 if isinstance(entry, Node) or entry.id not in mentioned]  # fmt: skip
+        return tuple(classes[name] for name in dict.fromkeys(order) if name in classes)
 
     def _groups(self) -> dict[str, tuple[str, ...]]:
         found = [(name, node) for section in self.sections["groups"] for name, node in section.value.items()]
@@ -170,7 +186,11 @@ class _Reader(Entries):
             place=_place(node),
         )
 
-    def _failure(self, node: Node) -> Failure | None:
+    def _failure(self, node: Node) -> Failure | Node | None:
+        """A class, or the id of one that is written elsewhere."""
+        if isinstance(node.value, dict) and node.value.keys() == {"id"}:
+            mention: Node = node.value["id"]
+            return mention
         more = {**_CONDITION, "fatal": FLAG, "because": TEXT}
         got = fields(node, "a failure class", self.problems, _FAILURE, more)
         if _FAILURE.keys() - got.keys() or not self.own(got["id"].value, node):

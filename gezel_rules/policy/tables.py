@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.shape import FLAG, LIST, MAP, NUMBER, TEXT, fields, kind_of
-from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import Problem
 from gezel_rules.policy.cells import KINDS, Column, check_cell
 from gezel_rules.record import NamedTuple
