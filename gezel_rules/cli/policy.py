@@ -19,7 +19,7 @@ from gezel_rules.author.check import Against, Report, check_directory, read_libr
 from gezel_rules.cli.arguments import add_family, session_of
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.vocabulary import Word, fact_types
-from gezel_rules.planner.policies import needs_of
+from gezel_rules.planner.policies import LANGUAGES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,14 +47,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace, today: date | None = None) -> int:
-    session = session_of(args)
-    family = session.family(args.family)
     schemas = places.schemas_dir()
-    against = Against(
-        fact_types(family.vocabulary()), family.signatures(), needs_of(family),
-        schemas / "policy.schema.json", schemas / "log-policy.schema.json", _read_logs, today or date.today(),
-    )  # fmt: skip
-    report = check_directory(_directory(Path(args.what) if args.what else session.policies), against)
+    schema, log_schema = schemas / "policy.schema.json", schemas / "log-policy.schema.json"
+    against = Against(LANGUAGES, schema, log_schema, today or date.today())
+    report = check_directory(_directory(Path(args.what) if args.what else session_of(args).policies), against)
     if args.json:
         print(json.dumps(_report_json(report), indent=2))
     else:
@@ -65,12 +61,6 @@ def _check(args: argparse.Namespace, today: date | None = None) -> int:
 def _directory(path: Path) -> Path:
     """With a name of its own, also for ``.``: problems begin with it."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links and rename the directory
-
-
-def _read_logs(directory: Path) -> object:
-    from gezel_rules.logs.load import load_log_policy
-
-    return load_log_policy(directory)
 
 
 def _print_report(report: Report) -> None:
@@ -113,11 +103,10 @@ def _show(args: argparse.Namespace) -> int:
 
     session = session_of(args)
     family = session.family(args.family)
-    words = family.vocabulary()
-    library = read_library(_directory(session.policies), fact_types(words), family.signatures())
+    library = read_library(_directory(session.policies), family.name, LANGUAGES)
     if library.drafts.problems:
         raise BadInput(library.drafts.problems)
-    index = Index(library, {word.name: _fact(word) for word in words})
+    index = Index(library, {word.name: _fact(word) for word in family.vocabulary()})
     entry = index.find(args.what) if args.what else index.overview()
     if args.json:
         print(json.dumps(entry, indent=2, ensure_ascii=False))

@@ -24,8 +24,8 @@ from gezel_rules.errors import Problem
 from gezel_rules.facts.fact import Fact
 from gezel_rules.facts.vocabulary import Word
 from gezel_rules.lang.types import Function
+from gezel_rules.policy.language import Needs
 from gezel_rules.policy.model import PolicySet
-from gezel_rules.policy.needs import Needs
 
 Facts = dict[str, Fact]
 Tables = Mapping[str, Any]

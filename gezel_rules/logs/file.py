@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from gezel_rules.documents.declare import FLAG, TEXT, Either, List, Map, Shape, Text, Word, optional, required, whole
+from gezel_rules.documents.declare import (
+    FLAG,
+    TEXT,
+    Either,
+    List,
+    Map,
+    Shape,
+    Text,
+    Variants,
+    Word,
+    optional,
+    required,
+    whole,
+)
 from gezel_rules.logs.model import GPU_VERDICTS, range_of
 from gezel_rules.policy.head import EVIDENCE, HEAD, ID
 
@@ -126,7 +139,7 @@ RULE = Shape(
         **_BECAUSE,
     },
 )
-FAILURE = Shape(
+_CLASS = Shape(
     "a failure class",
     {
         **_ID,
@@ -137,10 +150,12 @@ FAILURE = Shape(
         **_BECAUSE,
     },
 )
+_MENTION = Shape("a failure class", {**_ID}, "A class that is written elsewhere, and is tried here.")
+FAILURE = Variants("a failure class", {"says": _CLASS, "advice": _CLASS, "id": _MENTION}, otherwise=_CLASS)
 SECTIONS = {
     "words": optional(Map(TEXT), "Named pieces of expressions, used as {{name}}."),
-    "backends": optional(TEXTS, "Every backend name the caller may give."),
-    "without_gpu": optional(TEXTS, "Backends of which nobody expects a GPU in use."),
+    "backends": optional(TEXTS, "Backend names the caller may give beside the rows of the table 'backends'."),
+    "without_gpu": optional(TEXTS, "Those of them of which nobody expects a GPU in use."),
     "strip": optional(List(BARE), "Removed anywhere in a line."),
     "prefixes": optional(List(PREFIX), "Removed at the start of a line, again and again, in this order of preference."),
     "objects": optional(OBJECTS, "Keys of JSON lines that hold the text, and the level."),
@@ -161,6 +176,12 @@ SECTIONS = {
 }
 LOG_POLICY = Shape(
     "a log policy file",
-    {"policy": required(Text(pattern=r"logs/[a-z][a-z0-9-]*"), "logs/<file name without .yaml>"), **HEAD, **SECTIONS},
+    {
+        "policy": required(
+            Text(pattern=r"([a-z][a-z0-9_-]*/)*logs/[a-z][a-z0-9-]*"), "Where the file is, without .yaml."
+        ),
+        **HEAD,
+        **SECTIONS,
+    },
     "How an engine's log lines are unwrapped, what they are evidence of, and which verdict follows.",
 )

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gezel_rules.engines import registry
 from gezel_rules.facts.vocabulary import fact_types
+from gezel_rules.planner.needs import CORE
+from gezel_rules.policy.language import Language
 from gezel_rules.policy.seal import load_policies
 
 if TYPE_CHECKING:
     from gezel_rules.engines.protocol import Family
     from gezel_rules.policy.model import PolicySet
-    from gezel_rules.policy.needs import Needs
 
 
-def read_policies(directory: Path, family: Family, cache: Path | None) -> PolicySet:
+class EveryFamily(Mapping[str, Callable[[], Language]]):
+    """The language of each family there is, by its name; a family's code is loaded when its language is made."""
+
+    def __getitem__(self, name: str) -> Callable[[], Language]:
+        return partial(language_of, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in registry.FAMILIES or name in registry.names()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(registry.names())
+
+    def __len__(self) -> int:
+        return len(registry.names())
+
+
+LANGUAGES = EveryFamily()
+
+
+def language_of(name: str) -> Language:
+    """What a family's policies may read and call, and what the core and the family read of them by name. Raises
+    BadInput when there is no such family."""
+    family = registry.family(name)
+    return Language(fact_types(family.vocabulary()), family.signatures(), CORE.plus(family.needs()))
+
+
+def read_policies(directory: Path, family: Family, cache: Path | None, keeps: bool = True) -> PolicySet:
     """The policies that hold for a family. Raises BadInput with every problem."""
-    words = family.vocabulary()
-    return load_policies(directory, fact_types(words), family.signatures(), cache, lambda: needs_of(family))
-
-
-def needs_of(family: Family) -> Needs:
-    """What code reads of the policies by name: the core's, and the family's."""
-    from gezel_rules.planner.needs import CORE  # only when a set is compiled
-
-    return CORE.plus(family.needs())
+    return load_policies(directory, family.name, LANGUAGES, cache, keeps)

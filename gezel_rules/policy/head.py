@@ -30,6 +30,9 @@ EVIDENCE = Shape(
     "Where a figure comes from.",
 )
 HEAD = {
+    "engine": optional(
+        TEXT, "The engine family these policies are for, such as llama-cpp. Without it they are for every family."
+    ),
     "version": required(VERSION, "Raise it with every change of meaning: records carry it."),
     "summary": required(TEXT, "One sentence: the question this file answers."),
 }

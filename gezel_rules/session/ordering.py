@@ -43,7 +43,7 @@ def _size(path: str) -> int:
         return 0
 
 
-def guide_of(plan: Plan, policies: Path, say: Callable[[str], None]) -> Guide:
+def guide_of(plan: Plan, say: Callable[[str], None]) -> Guide:
     """Judges logs by the log policies, and gives the next order after a failure."""
     current = [plan]
 
@@ -56,17 +56,18 @@ def guide_of(plan: Plan, policies: Path, say: Callable[[str], None]) -> Guide:
 
     on_gpu = bool(plan.trace.get("backend.gpu"))
     can = frozenset({DEGRADATION} if on_gpu else ())
-    return Guide(_judge(plan, policies), again, can, say, gpu=on_gpu)
+    return Guide(_judge(plan), again, can, say, gpu=on_gpu)
 
 
-def _judge(plan: Plan, policies: Path) -> Callable[[Sequence[str], int | None], Any]:
+def _judge(plan: Plan) -> Callable[[Sequence[str], int | None], Any]:
     facts = {name: plan.trace.facts[f"engine.{name}"].value for name in ("backend", "version")}
     known = {name: None if value is UNKNOWN else value for name, value in facts.items()}
 
     def judge(lines: Sequence[str], exit_status: int | None) -> Any:
-        from gezel_rules.logs.watch import classify, load_log_policy
+        from gezel_rules.logs.sealed import log_policy
+        from gezel_rules.logs.watch import classify
 
-        return classify(lines, load_log_policy(policies), known["backend"], exit_status, known["version"])
+        return classify(lines, log_policy(plan.trace.policies), known["backend"], exit_status, known["version"])
 
     return judge
 

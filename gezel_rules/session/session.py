@@ -180,7 +180,7 @@ class Session(NamedTuple):
             self.pull(plan)
             plan = self._launchable(model, conditions)
         make_slot_directory(plan)
-        guide = guide_of(plan, self.policies, say)
+        guide = guide_of(plan, say)
         return Prepared(order_of(plan), plan.trace.value("prompt.endpoint"), guide, rules)
 
     def _launchable(self, model: str, conditions: Conditions) -> Plan:

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.places import policies_dir, schemas_dir
 from gezel_rules.planner.policies import read_policies
-from gezel_rules.policy.seal import log_policy_paths, policy_paths
+from gezel_rules.policy.files import log_policy_paths, policy_paths
 
 THAN = "ruamel round-trip + jsonschema"
 

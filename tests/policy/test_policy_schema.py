@@ -11,16 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from small_set import drafts_of
 
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.places import policies_dir, schemas_dir
-from gezel_rules.policy.load import load_drafts
-from gezel_rules.policy.seal import policy_paths
+from gezel_rules.policy.files import policy_paths
 
 SCHEMA = Draft202012Validator(json.loads((schemas_dir() / "policy.schema.json").read_text()))
 
 WHOLE: dict[str, Any] = {
     "policy": "kv/kv",
+    "engine": "llama-cpp",
     "version": "1.0.0",
     "summary": "A policy with one of everything.",
     "note": "For tests.",
@@ -67,7 +68,7 @@ WHOLE: dict[str, Any] = {
 }
 BEYOND_SHAPE = (
     "named after its file", "duplicate rule id", "already defined", "unbalanced", "means something else",
-    "a row of '", "has no column", "' of '", "not a regular expression",
+    "unknown engine family", "a row of '", "has no column", "' of '", "not a regular expression",
 )  # fmt: skip
 VALUES: list[Any] = [
     None,
@@ -141,7 +142,7 @@ def _loader_refuses(policy: Any, directory: Path) -> list[str]:
     path = directory / "kv" / "kv.yaml"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(policy))
-    problems = load_drafts([path], directory).problems
+    problems = drafts_of([path], directory).problems
     return [p.message for p in problems if not any(words in p.message for words in BEYOND_SHAPE)]
 
 

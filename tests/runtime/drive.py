@@ -17,7 +17,9 @@ from gezel_rules.engines.llama_cpp.contract import CONTRACT
 from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import GezelError
-from gezel_rules.logs.watch import classify, load_log_policy
+from gezel_rules.logs.sealed import log_policy
+from gezel_rules.logs.watch import classify
+from gezel_rules.planner.policies import read_policies
 from gezel_rules.runtime.launch import Guide, Order
 from gezel_rules.session import Conditions, Prepared, Session
 
@@ -27,7 +29,7 @@ def hand_made(args: argparse.Namespace) -> Callable[..., Prepared]:
 
     def prepare(session: Session, model: str, conditions: Conditions, say: Callable[[str], None]) -> Prepared:
         engine = find_engine(conditions.engine, session.environ)
-        policy = load_log_policy(places.policies_dir())
+        policy = log_policy(read_policies(places.policies_dir(), FAMILY, None))
         if args.phase_file:  # tells the test that preparing begins, so that it can interrupt it
             Path(args.phase_file).touch()
         record = {"plan": list(args.argv)}

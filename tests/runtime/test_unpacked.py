@@ -15,10 +15,13 @@ import pytest
 
 from gezel_rules import places
 from gezel_rules.engines.llama_cpp.contract import CONTRACT
+from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 from gezel_rules.engines.openai_http import Address, Call, complete
 from gezel_rules.errors import EngineFailed
-from gezel_rules.logs.watch import classify, load_log_policy
+from gezel_rules.logs.sealed import log_policy
+from gezel_rules.logs.watch import classify
+from gezel_rules.planner.policies import read_policies
 from gezel_rules.runtime import recover
 from gezel_rules.runtime.interrupts import Interrupts
 from gezel_rules.runtime.launch import Guide, Order, death_of, launched
@@ -35,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 @pytest.fixture(scope="session")
 def judge():
     """The shipped log policy's verdict, as for a CPU build."""
-    policy = load_log_policy(places.policies_dir())
+    policy = log_policy(read_policies(places.policies_dir(), FAMILY, None))
     return lambda lines, exit_status: classify(lines, policy, "cpu", exit_status)
 
 

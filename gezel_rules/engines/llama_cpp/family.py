@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from gezel_rules.facts.vocabulary import Word
     from gezel_rules.gguf.records import Header
     from gezel_rules.lang.types import Function
+    from gezel_rules.policy.language import Needs
     from gezel_rules.policy.model import PolicySet
-    from gezel_rules.policy.needs import Needs
 
 MAGIC = b"GGUF"
 
