@@ -55,7 +55,7 @@ def languages(
     facts: Mapping[str, Type] = FACTS, functions: Mapping[str, Function] = FUNCTIONS, needs: Needs = NOTHING
 ) -> Languages:
     """The language of one engine family, called ``small``."""
-    return {FAMILY: lambda: Language(facts, functions, needs)}
+    return {FAMILY: lambda: Language(facts, functions, lambda: needs)}
 
 
 def policy_text(name: str, decisions: str, tables: str = "") -> str:

@@ -71,7 +71,7 @@ def check_directory(directory: Path, against: Against) -> Report:
     for family in _families(sources, against.languages):
         language = against.languages[family]()
         drafts = _library(sources, family, language).drafts
-        missing, doubts = _missing(drafts, language.needs, directory.name)
+        missing, doubts = _missing(drafts, language.needs(), directory.name)
         problems += [*drafts.problems, *missing, *_log_faults(drafts)]
         warnings |= dict.fromkeys([*doubts, *sorted(stale(drafts, against.today), key=_in_file_order)])
         named |= {("decision", name, draft.decision.file) for name, draft in drafts.decisions.items()}

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from gezel_rules.engines import registry
 from gezel_rules.facts.vocabulary import fact_types
-from gezel_rules.planner.needs import CORE
-from gezel_rules.policy.language import Language
+from gezel_rules.policy.language import Language, Needs
 from gezel_rules.policy.seal import load_policies
 
 if TYPE_CHECKING:
@@ -41,9 +40,15 @@ def language_of(name: str) -> Language:
     """What a family's policies may read and call, and what the core and the family read of them by name. Raises
     BadInput when there is no such family."""
     family = registry.family(name)
-    return Language(fact_types(family.vocabulary()), family.signatures(), CORE.plus(family.needs()))
+    return Language(fact_types(family.vocabulary()), family.signatures(), partial(_needs, family))
 
 
-def read_policies(directory: Path, family: Family, cache: Path | None, keeps: bool = True) -> PolicySet:
+def _needs(family: Family) -> Needs:
+    from gezel_rules.planner.needs import CORE  # only when a set is compiled
+
+    return CORE.plus(family.needs())
+
+
+def read_policies(directory: Path, family: Family, cache: Path | None) -> PolicySet:
     """The policies that hold for a family. Raises BadInput with every problem."""
-    return load_policies(directory, family.name, LANGUAGES, cache, keeps)
+    return load_policies(directory, family.name, LANGUAGES, cache)

@@ -38,11 +38,11 @@ NOTHING = Needs({}, ())
 
 class Language(NamedTuple):
     """``facts``: every name a rule may read, with its type; ``functions`` it may call; what the set must give
-    (``needs``)."""
+    (``needs``, asked for when a set is compiled)."""
 
     facts: Mapping[str, Type]
     functions: Mapping[str, Function]
-    needs: Needs = NOTHING
+    needs: Callable[[], Needs] = lambda: NOTHING
 
 
 Languages = Mapping[str, Callable[[], Language]]

@@ -115,7 +115,7 @@ def sealed(drafts: Drafts, language: Language, directory: Path, shelf: Shelf) ->
 
     decisions = check_drafts(drafts, language.facts, language.functions)
     if not drafts.problems:
-        drafts.problems.extend([*absent(drafts, language.needs, directory.name), *unlike(drafts, language.needs)])
+        drafts.problems.extend([*absent(drafts, language.needs(), directory.name), *unlike(drafts, language.needs())])
     if drafts.problems:
         raise BadInput(in_order(drafts.problems, drafts.unread))
     lines = {name: dumped(table.rows) for name, table in drafts.tables.items()}

@@ -21,7 +21,7 @@ from gezel_rules.policy.tables import TableDraft
 from gezel_rules.record import NamedTuple
 
 DRAFTS = drafts_of(policy_paths(policies_dir()), policies_dir())
-NEEDS = LANGUAGES["llama-cpp"]().needs
+NEEDS = LANGUAGES["llama-cpp"]().needs()
 
 TYPES = """
 kinds:

@@ -15,6 +15,7 @@ from gezel_rules.errors import BadInput
 EMBEDDED_WORD = "embedded"
 EMBEDDED_WHEEL = "xllamacpp"
 EMBEDDED_MODULE = "gezel_rules.engines.llama_cpp.embedded"
+EMBEDDED_POLICIES = "--policies"
 VARIABLE = "GEZEL_LLAMA_SERVER"
 
 
@@ -48,7 +49,7 @@ def embedded_engine(policies: Path | None = None) -> Program | None:
     spec = find_spec(EMBEDDED_WHEEL)
     if spec is None:
         return None
-    chosen = ("--policies", str(policies.absolute())) if policies else ()
+    chosen = (EMBEDDED_POLICIES, str(policies.absolute())) if policies else ()
     return Program(EMBEDDED_WORD, (sys.executable, "-P", "-m", EMBEDDED_MODULE, *chosen), _extension(spec.origin))
 
 

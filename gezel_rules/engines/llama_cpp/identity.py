@@ -6,10 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from gezel_rules.engines.llama_cpp.find import EMBEDDED_POLICIES
+
 _LIBRARIES = (".so", ".dylib", ".dll")
 _OWN = ("ggml", "llama", "mtmd")  # what of a folder's libraries belongs to the engine
 _WHEEL = "xllamacpp"  # what the engine inside this package runs
-_WHEEL_TABLE = "llama-cpp/embedded.yaml"  # and the flags it takes
+_WHEEL_TABLE = "llama-cpp/embedded.yaml"  # and the flags it takes, of the shipped policies or of those it is told
 
 
 def files_behind(program: Path, command: Sequence[str]) -> Iterable[Path]:
@@ -49,4 +51,6 @@ def _module_files(command: Sequence[str]) -> Iterator[Path]:
         if spec and spec.origin:
             folder = Path(spec.origin).parent
             yield from (folder / name for name in sorted(_names(folder)))
-    yield policies_dir() / _WHEEL_TABLE
+    told = EMBEDDED_POLICIES in command[:-1]
+    policies = Path(command[command.index(EMBEDDED_POLICIES) + 1]) if told else policies_dir()
+    yield policies / _WHEEL_TABLE
