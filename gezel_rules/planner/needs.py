@@ -33,8 +33,8 @@ class Time(NamedTuple):
     mib_per_second: float | None
 
 
-class AnswerTokens(NamedTuple):
-    """A row of ``answer_tokens``."""
+class Endpoint(NamedTuple):
+    """A row of ``endpoints``."""
 
     tokens: int
 
@@ -68,9 +68,8 @@ class EngineLogs(NamedTuple):
 
 
 TABLES = {
-    "answer_tokens": TableNeed(("completion", "chat"), AnswerTokens),
     "backends": TableNeed(record=Backend),
-    "endpoints": TableNeed(),
+    "endpoints": TableNeed(record=Endpoint),
     "engine_address": TableNeed(("argv",), EngineAddress),
     "engine_logs": TableNeed(("file",), EngineLogs),
     "listening_lines": TableNeed(of="str", listed=True),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gezel_rules.errors import BadInput
-from gezel_rules.planner.needs import AnswerTokens, EngineAddress, EngineLogs, Restarts, Step, Time
+from gezel_rules.planner.needs import Endpoint, EngineAddress, EngineLogs, Restarts, Step, Time
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.record import NamedTuple
 
@@ -56,7 +56,7 @@ def supervision(policies: PolicySet) -> Supervision:
         ready_rate=(times["ready"].mib_per_second or 0) * (1 << 20),
         answer_idle=times["answer"].seconds,
         stop_grace=times["stop"].seconds,
-        answer_tokens={name: row.tokens for name, row in policies.rows("answer_tokens", AnswerTokens).items()},
+        answer_tokens={name: row.tokens for name, row in policies.rows("endpoints", Endpoint).items()},
         steps=policies.listed("recovery_steps", Step),
         restart_pauses=restarts.pauses,
         steady=restarts.steady_seconds,

@@ -25,12 +25,12 @@ from gezel_rules.engines.family import (
     Report,
 )
 from gezel_rules.engines.openai_http import Address, Call, Piece, chat, status
-from gezel_rules.engines.pools import ram_pool
+from gezel_rules.engines.pools import PoolKind, ram_pool
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import Fact
 from gezel_rules.facts.vocabulary import SHARED, Word, setting_word
 from gezel_rules.lang.types import INTEGER, Function
-from gezel_rules.policy.needs import Needs
+from gezel_rules.policy.language import Needs
 
 ENGINE = Path(__file__).with_name("toy_engine.py")
 FLAGS = ["--model", "--port"]
@@ -157,7 +157,7 @@ class ToyFamily:
         return {"model.toy_text": Fact("hello", subject.source, "model")}
 
     def fit(self, subject: Any, policies: Any, facts: Mapping[str, Fact], held: Mapping[str, int]) -> ToyFit:
-        return ToyFit(subject.model, facts, ram_pool(facts, policies.tables["pool_kinds"], held, ()))
+        return ToyFit(subject.model, facts, ram_pool(facts, policies.rows("pool_kinds", PoolKind), held, ()))
 
     def summary_of_model(self, path: str) -> dict[str, object]:
         self.read_model(path, None)
