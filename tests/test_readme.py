@@ -60,3 +60,15 @@ def test_every_file_the_guide_runs_is_there() -> None:
     paths = re.findall(r"(?:pytest|bash) ([\w./]+)", GUIDE.read_text(encoding="utf-8"))
     assert paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_way_to_add_something_is_six_lines_each_to_files_that_are_there() -> None:
+    section = GUIDE.read_text(encoding="utf-8").partition("## Where to add what")[2].partition("\n## ")[0]
+    ways = re.findall(r"\*\*(An? [\w ]+?)\*\*.*\n((?:\d\. .*\n)+)", section)
+    assert [name for name, _ in ways] == [
+        "A backend", "A speculative type", "A model architecture", "A log pattern", "An engine family", "A command",
+    ]  # fmt: skip
+    assert [lines.count("\n") for _, lines in ways] == [6] * 6
+    named = re.findall(r"`((?:policies|gezel_rules|tests|catalog)/[\w./-]+|\.importlinter)`", section)
+    assert len(named) > 25
+    assert [path for path in named if not (ROOT / path).is_file()] == []
