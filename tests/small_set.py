@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
@@ -10,9 +10,13 @@ from typing import Any
 from gezel_rules.decisions.decide import Trace, decide
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.lang.types import FLAG, INTEGER, TEXT, Function, Type
+from gezel_rules.policy.language import NOTHING, Language, Languages, Needs
+from gezel_rules.policy.load import Drafts, load_drafts
 from gezel_rules.policy.model import PolicySet
-from gezel_rules.policy.seal import compile_policies, policy_paths
+from gezel_rules.policy.seal import compile_policies
+from gezel_rules.policy.sources import read_sources
 
+FAMILY = "small"
 FACTS: dict[str, Type] = {
     "model.layers": INTEGER,
     "model.arch": TEXT,
@@ -47,6 +51,13 @@ kv_types:
 """
 
 
+def languages(
+    facts: Mapping[str, Type] = FACTS, functions: Mapping[str, Function] = FUNCTIONS, needs: Needs = NOTHING
+) -> Languages:
+    """The language of one engine family, called ``small``."""
+    return {FAMILY: lambda: Language(facts, functions, needs)}
+
+
 def policy_text(name: str, decisions: str, tables: str = "") -> str:
     """A policy file's text: the decisions and tables as written, with a head before them."""
     parts = [f"policy: {name}\nversion: 1.0.0\nsummary: A small policy.\n"]
@@ -69,7 +80,12 @@ def write_set(directory: Path, files: Mapping[str, str]) -> Path:
 def compile_set(directory: Path, decisions: str, tables: str = "") -> PolicySet:
     """One file of decisions, compiled."""
     base = write_set(directory, {"kv/kv": policy_text("kv/kv", decisions, tables)})
-    return compile_policies(policy_paths(base), base, FACTS, FUNCTIONS)
+    return compile_policies(base, FAMILY, languages())
+
+
+def drafts_of(paths: Iterable[Path], directory: Path) -> Drafts:
+    """Files of any family as drafts, their expressions unchecked."""
+    return load_drafts(read_sources(paths, directory, ("llama-cpp",)), "llama-cpp")
 
 
 def decided(directory: Path, decisions: str, tables: str = "", **facts: Any) -> Trace:

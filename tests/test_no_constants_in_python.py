@@ -29,7 +29,7 @@ ANYWHERE = {
     "MTP layers": "a label in the summary of a header",
 }
 OUR_OPTIONS = "options of 'gezel-rules memory', which are spelled as the engine's; and errors that name them"
-PLACEMENT = "the placement mode (placement_modes in policies/memory/placement.yaml), not a backend"
+PLACEMENT = "the placement mode (placement_modes in policies/llama-cpp/placement.yaml), not a backend"
 AS_THE_ENGINE = "the embedded engine says what llama-server says, so that one log policy reads both"
 SOMEWHERE: Mapping[str, Mapping[str, str]] = {
     "cli/memory.py": dict.fromkeys(
@@ -54,7 +54,7 @@ def _read() -> tuple[dict[str, Any], set[str], set[str]]:
     tables: dict[str, Any] = {}
     flags: set[str] = set()
     logs: set[str] = set()
-    for path in sorted(policies_dir().glob("*/*.yaml")):
+    for path in sorted(policies_dir().rglob("*.yaml")):
         plain = load_yaml(path).plain()
         if path.parent.name == "logs":
             logs |= set(_looked_for(plain))

@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from gezel_rules.documents.source import Node, load_yaml
+from gezel_rules.documents.node import Node
 from gezel_rules.errors import BadInput, Problem
-from gezel_rules.lang.types import Function, Type
+from gezel_rules.logs.load import read_logs
 from gezel_rules.policy.check import check_drafts
-from gezel_rules.policy.load import Drafts, load_drafts, shown_name
+from gezel_rules.policy.files import all_paths
+from gezel_rules.policy.language import Language, Languages, Needs
+from gezel_rules.policy.load import Drafts, load_drafts
 from gezel_rules.policy.model import Decision
-from gezel_rules.policy.needs import Needs, absent, unlike
-from gezel_rules.policy.seal import in_order, log_policy_paths, policy_paths
+from gezel_rules.policy.needs import absent, unlike
+from gezel_rules.policy.seal import in_order
+from gezel_rules.policy.sources import Source, Sources, read_sources
 from gezel_rules.record import NamedTuple
 
 
 class Against(NamedTuple):
-    """What a directory is held against: the vocabulary (``facts``), ``functions`` and what the program ``needs``; the
-    JSON Schemas for editors; ``read_logs``, which reads the log policies of a directory and raises BadInput; and the
+    """What a directory is held against: the ``languages`` of the engine families, the JSON Schemas for editors, and the
     day it is (``today``)."""
 
-    facts: Mapping[str, Type]
-    functions: Mapping[str, Function]
-    needs: Needs
+    languages: Languages
     schema: Path
     log_schema: Path
-    read_logs: Callable[[Path], object]
     today: date
 
 
@@ -45,33 +44,59 @@ class Report(NamedTuple):
 
 
 class Library(NamedTuple):
-    """All policies of a directory, as written (``drafts``) and as checked (``decisions``, in dependency order)."""
+    """The policies one engine family is judged by, as written (``drafts``) and as checked (``decisions``, in dependency
+    order)."""
 
     drafts: Drafts
     decisions: Mapping[str, Decision]
 
 
-def read_library(directory: Path, facts: Mapping[str, Type], functions: Mapping[str, Function]) -> Library:
-    """Read and check a directory; problems stay in ``drafts.problems``. Raises BadInput when it holds no policies."""
-    drafts = load_drafts(policy_paths(directory), directory)
-    return Library(drafts, check_drafts(drafts, facts, functions))
+def read_library(directory: Path, family: str, languages: Languages) -> Library:
+    """Read and check what a family is judged by; problems stay in ``drafts.problems``. Raises BadInput when the
+    directory holds no policies."""
+    return _library(read_sources(all_paths(directory), directory, languages), family, languages[family]())
+
+
+def _library(sources: Sources, family: str, language: Language) -> Library:
+    drafts = load_drafts(sources, family)
+    return Library(drafts, check_drafts(drafts, language.facts, language.functions))
 
 
 def check_directory(directory: Path, against: Against) -> Report:
-    """Check everything. Raises BadInput when there is nothing to check."""
-    library = read_library(directory, against.facts, against.functions)
-    missing, warnings = _missing(library.drafts, against.needs, directory.name)
-    logs = log_policy_paths(directory)
-    problems = [*library.drafts.problems, *missing, *(_faults(against.read_logs, directory) if logs else ())]
-    problems += _second_opinion(directory, policy_paths(directory), against.schema, problems)
-    problems += _second_opinion(directory, logs, against.log_schema, problems)
+    """Check everything, for every family that has files there. Raises BadInput when there is nothing to check."""
+    sources = read_sources(all_paths(directory), directory, against.languages)
+    problems: list[Problem] = list(sources.problems)
+    warnings: dict[Problem, None] = {}
+    named: set[tuple[str, str, str]] = set()
+    for family in _families(sources, against.languages):
+        language = against.languages[family]()
+        drafts = _library(sources, family, language).drafts
+        missing, doubts = _missing(drafts, language.needs, directory.name)
+        problems += [*drafts.problems, *missing, *_log_faults(drafts)]
+        warnings |= dict.fromkeys([*doubts, *sorted(stale(drafts, against.today), key=_in_file_order)])
+        named |= {("decision", name, draft.decision.file) for name, draft in drafts.decisions.items()}
+        named |= {("table", name, table.node.text.name) for name, table in drafts.tables.items()}
+    problems += _second_opinion(sources.files, against, problems)
+    counts = [sum(kind == what for kind, _, _ in named) for what in ("decision", "table")]
     return Report(
-        tuple(in_order(library.drafts, problems)),
-        () if problems else (*warnings, *sorted(stale(library.drafts, against.today), key=_in_file_order)),
-        len(policy_paths(directory)) + len(logs),
-        len(library.drafts.decisions),
-        len(library.drafts.tables),
-    )
+        tuple(in_order(problems, sources.unread)), () if problems else tuple(warnings), len(all_paths(directory)),
+        *counts,
+    )  # fmt: skip
+
+
+def _families(sources: Sources, languages: Languages) -> list[str]:
+    """The families that have files here; where none has, everything is for all of them."""
+    return [name for name in languages if any(source.engine == name for source in sources.files)] or list(languages)
+
+
+def _log_faults(drafts: Drafts) -> tuple[Problem, ...]:
+    """What is wrong with the log policies of a set."""
+    try:
+        if drafts.logs:
+            read_logs(drafts.logs, drafts.gpu_backends)
+    except BadInput as error:
+        return error.problems
+    return ()
 
 
 def _missing(drafts: Drafts, needs: Needs, directory: str) -> tuple[list[Problem], list[Problem]]:
@@ -89,26 +114,20 @@ def _in_file_order(problem: Problem) -> tuple[str, int, int]:
     return problem.span[:3] if problem.span else ("", 0, 0)
 
 
-def _faults(read: Callable[[Path], object], directory: Path) -> tuple[Problem, ...]:
-    try:
-        read(directory)
-    except BadInput as error:
-        return error.problems
-    return ()
-
-
-def _second_opinion(directory: Path, paths: Iterable[Path], schema: Path, known: list[Problem]) -> Iterator[Problem]:
-    """What the schema refuses in files the loader is content with: one of the two is wrong."""
+def _second_opinion(files: Iterable[Source], against: Against, known: list[Problem]) -> Iterator[Problem]:
+    """What a schema refuses in files the loader is content with: one of the two is wrong."""
     from jsonschema import Draft202012Validator
 
-    validator = Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
+    schemas = {False: against.schema, True: against.log_schema}
+    validators = {
+        log: Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))) for log, schema in schemas.items()
+    }
     at_fault = {problem.span.file for problem in known if problem.span}
-    for path in paths:
-        name = shown_name(path, directory)
-        if name not in at_fault:
-            root = load_yaml(path, name)
-            for error in validator.iter_errors(root.plain()):
-                yield _at(root, error.absolute_path).problem(f"{schema.name} refuses this: {error.message}", 1)
+    for source in files:
+        if source.root.text.name not in at_fault:
+            for error in validators[source.is_log].iter_errors(source.root.plain()):
+                said = f"{schemas[source.is_log].name} refuses this: {error.message}"
+                yield _at(source.root, error.absolute_path).problem(said, 1)
 
 
 def _at(root: Node, path: Any) -> Node:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gezel_rules.author.check import Library
-from gezel_rules.documents.source import Node, did_you_mean
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import BadInput
 from gezel_rules.policy.cells import Column
 from gezel_rules.policy.load import Draft

@@ -24,17 +24,19 @@ _CHUNK = 64 << 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """FILE and what the caller knows about the engine besides."""
     parser.add_argument("file", metavar="FILE", help="the engine's log, as it was written; - reads standard input")
-    parser.add_argument("--backend", help="the build's backend (as policies/logs names them)")
+    parser.add_argument("--backend", help="the build's backend (as the log policies name them)")
     parser.add_argument("--exit-status", type=int, metavar="N", help="how the engine ended: N, or -N for signal N")
     parser.add_argument("--engine-version", metavar="V", help="the engine's version (0.6.0) or build (b4799)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the verdict; returns the exit status. Raises BadInput."""
-    from gezel_rules.logs.watch import Watch, load_log_policy
-    from gezel_rules.places import policies_dir
+    from gezel_rules.logs.sealed import log_policy
+    from gezel_rules.logs.watch import Watch
+    from gezel_rules.places import cache_dir, policies_dir
+    from gezel_rules.planner.policies import read_policies
 
-    policy = load_log_policy(args.policies or policies_dir())
+    policy = log_policy(read_policies(args.policies or policies_dir(), cache_dir()))
     watch = Watch(policy, _backend(args.backend, policy), args.engine_version)
     _read(args.file, watch)
     verdict = watch.verdict(args.exit_status)

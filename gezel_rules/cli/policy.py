@@ -17,10 +17,10 @@ from typing import Any
 from gezel_rules import places
 from gezel_rules.author.check import Against, Report, check_directory, read_library
 from gezel_rules.cli.request import policies_of
-from gezel_rules.engines.llama_cpp.functions import SIGNATURES
+from gezel_rules.engines.llama_cpp.language import FAMILY
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.vocabulary import WORDS, Word, fact_types
-from gezel_rules.planner.policies import needs
+from gezel_rules.planner.policies import LANGUAGES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,10 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace, today: date | None = None) -> int:
     schemas = places.schemas_dir()
-    against = Against(
-        fact_types(), SIGNATURES, needs(), schemas / "policy.schema.json", schemas / "log-policy.schema.json",
-        _read_logs, today or date.today(),
-    )  # fmt: skip
+    schema, log_schema = schemas / "policy.schema.json", schemas / "log-policy.schema.json"
+    against = Against(LANGUAGES, schema, log_schema, today or date.today())
     report = check_directory(_directory(Path(args.what) if args.what else policies_of(args)), against)
     if args.json:
         print(json.dumps(_report_json(report), indent=2))
@@ -63,12 +61,6 @@ def _check(args: argparse.Namespace, today: date | None = None) -> int:
 def _directory(path: Path) -> Path:
     """With a name of its own, also for ``.``: problems begin with it."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links and rename the directory
-
-
-def _read_logs(directory: Path) -> object:
-    from gezel_rules.logs.load import load_log_policy
-
-    return load_log_policy(directory)
 
 
 def _print_report(report: Report) -> None:
@@ -109,7 +101,7 @@ def _show(args: argparse.Namespace) -> int:
     from gezel_rules.author.page import overview, page
     from gezel_rules.author.show import Index
 
-    library = read_library(_directory(policies_of(args)), fact_types(), SIGNATURES)
+    library = read_library(_directory(policies_of(args)), FAMILY, LANGUAGES)
     if library.drafts.problems:
         raise BadInput(library.drafts.problems)
     index = Index(library, {word.name: _fact(word) for word in WORDS})

@@ -30,7 +30,7 @@ def prepare(args: argparse.Namespace, ground: Ground) -> Prepared:
         plan = make_plan(request.request_of(args))
         _require_launch(plan)
     _make_slot_directory(plan)
-    return Prepared(_order(plan, engine), plan.trace.value("prompt.endpoint"), _guide(plan, engine, args))
+    return Prepared(_order(plan, engine), plan.trace.value("prompt.endpoint"), _guide(plan, engine))
 
 
 def _require_launch(plan: Plan) -> None:
@@ -95,7 +95,7 @@ def _size(path: str) -> int:
         return 0
 
 
-def _guide(plan: Plan, engine: Engine, args: argparse.Namespace) -> Guide:
+def _guide(plan: Plan, engine: Engine) -> Guide:
     """Judges logs by the log policies, and gives the next order after a failure."""
     current = [plan]
 
@@ -107,19 +107,20 @@ def _guide(plan: Plan, engine: Engine, args: argparse.Namespace) -> Guide:
         return _order(following, engine)
 
     can = frozenset({"degradation"} if plan.trace.value("backend.gpu") else ())
-    return Guide(_judge(plan, args), again, can, _say, gpu=plan.trace.value("backend.gpu"))
+    return Guide(_judge(plan), again, can, _say, gpu=plan.trace.value("backend.gpu"))
 
 
 _STEPS = {"drop-drafter": plan_without_drafter, "degrade": plan_degraded}
 
 
-def _judge(plan: Plan, args: argparse.Namespace) -> Any:
+def _judge(plan: Plan) -> Any:
     def judge(lines: Any, exit_status: int | None) -> Any:
-        from gezel_rules.logs.watch import classify, load_log_policy
+        from gezel_rules.logs.sealed import log_policy
+        from gezel_rules.logs.watch import classify
 
         facts: Mapping[str, Any] = {name: plan.trace.facts[f"engine.{name}"].value for name in ("backend", "version")}
         known = {name: None if value is UNKNOWN else value for name, value in facts.items()}
-        policy = load_log_policy(request.policies_of(args))
+        policy = log_policy(plan.trace.policies)
         return classify(lines, policy, known["backend"], exit_status, known["version"])
 
     return judge

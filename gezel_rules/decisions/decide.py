@@ -65,7 +65,7 @@ def decide(
     names: dict[str, Any] = dict.fromkeys(policies.names, UNKNOWN)  # a fact that was left out is unknown
     for name, fact in facts.items():
         names[name] = fact.value
-    names.update(policies.tables)
+    names.update((name, policies.tables[name]) for name in policies.lookups)
     names.update(given or {})
     evaluator = Evaluator(names, functions)
     judgements: dict[str, Judgement] = {}

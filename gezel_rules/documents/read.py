@@ -12,7 +12,7 @@ from typing import Any
 from gezel_rules.documents import declare
 from gezel_rules.documents.declare import Kind, Shape
 from gezel_rules.documents.kinds import INTEGER, NUMBER, kind_of
-from gezel_rules.documents.source import Node, did_you_mean
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.wording import accepts, bounds, wanted
 from gezel_rules.errors import Problem
 

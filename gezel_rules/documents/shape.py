@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gezel_rules.documents.kinds import FLAG, INTEGER, LIST, MAP, NUMBER, TEXT, kind_of
-from gezel_rules.documents.source import Node, did_you_mean
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import Problem
 
 __all__ = ["ANY", "FLAG", "INTEGER", "LIST", "MAP", "NUMBER", "TEXT", "fields", "fits", "items", "kind_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from gezel_rules.documents.source import did_you_mean
+from gezel_rules.documents.node import did_you_mean
 from gezel_rules.lang.parse import ExpressionError, bind, parse, place
 from gezel_rules.lang.types import FLAG, INTEGER, NUMBER, Function, Type, accepts, is_numeric, join, type_of
 from gezel_rules.record import NamedTuple

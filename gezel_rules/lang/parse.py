@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections.abc import Callable, Collection, Iterator
 
-from gezel_rules.documents.source import did_you_mean
+from gezel_rules.documents.node import did_you_mean
 from gezel_rules.lang.rebuild import LINE_ENDS, WORDS
 
 MAX_LENGTH = 2000  # characters; a rule longer than this is not read aloud by anybody

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gezel_rules.documents.source import Node, did_you_mean
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import Problem
-from gezel_rules.logs.lines import Words, unwrap
+from gezel_rules.logs.lines import Words, ignored, matches, unwrap
 from gezel_rules.logs.model import Condition, Lines, LogPolicy, Pattern
-
-
-def ignored(text: str, lines: Lines) -> bool:
-    """Whether the line only repeats names, paths or text of others."""
-    return any(pattern.match(text) for pattern in lines.ignored)
-
-
-def matches(pattern: Pattern, words: Words) -> bool:
-    """Whether a line is what the pattern means: level, expression, and nothing it excludes."""
-    if pattern.levels and words.level and words.level not in pattern.levels:
-        return False
-    if pattern.match.search(words.text) is None:
-        return False
-    return pattern.but_not is None or pattern.but_not.search(words.text) is None
 
 
 def check_references(policy: LogPolicy, nodes: Mapping[str, Node], problems: list[Problem]) -> None:
@@ -34,7 +20,8 @@ def check_references(policy: LogPolicy, nodes: Mapping[str, Node], problems: lis
     for name, failure in _supported(policy):
         _known(failure, classes, f"unknown failure class '{failure}'", nodes[name], problems)
     for name, backend in _backends(policy):
-        _known(backend, policy.backends, f"unknown backend '{backend}'", nodes[name], problems)
+        if backend not in policy.backends:
+            _known(backend, policy.backends, f"unknown backend '{backend}'", nodes[name], problems)
 
 
 def _known(word: str, known: Iterable[str], said: str, node: Node, problems: list[Problem]) -> None:

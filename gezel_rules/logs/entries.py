@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value
-from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import Problem
 from gezel_rules.logs.bounded_regex import faults
-from gezel_rules.logs.model import Lines, Prefix, Quote
+from gezel_rules.logs.model import Lines, Prefix, Quote, Regex
 
 _WORD = re.compile(r"\{\{([a-z0-9-]+)\}\}")
-_NEVER: re.Pattern[str] = re.compile(r"(?!)")
+_NEVER = Regex(r"(?!)")
 
 
 class Entries:
@@ -50,8 +50,8 @@ class Entries:
         self.nodes[name] = node
         return True
 
-    def regex(self, entry: Value, key: str) -> re.Pattern[str]:
-        """The expression under a key, compiled, its words filled in."""
+    def regex(self, entry: Value, key: str) -> Regex:
+        """The expression under a key, its words filled in."""
         if key not in entry:
             return _NEVER
         node, raw = entry[key].node, entry.at(key)
@@ -65,7 +65,7 @@ class Entries:
         for message, offset in found:
             at = min(offset, max(0, len(raw) - 1)) if full == raw else 0
             self.problems.append(node.problem_within(message, at))
-        return _NEVER if found else re.compile(full)
+        return _NEVER if found else Regex(full)
 
     def lines(self) -> Lines:
         """How lines are unwrapped."""
@@ -79,7 +79,7 @@ class Entries:
             ignored=tuple(self.each("ignored", self._bare)),
         )
 
-    def _bare(self, entry: Value) -> re.Pattern[str]:
+    def _bare(self, entry: Value) -> Regex:
         pattern = self.regex(entry, "match")
         self._example(pattern.search, entry)
         return pattern

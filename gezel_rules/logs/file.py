@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from gezel_rules.documents.declare import FLAG, TEXT, Either, List, Map, Shape, Text, Word, optional, required, whole
+from gezel_rules.documents.declare import (
+    FLAG,
+    TEXT,
+    Either,
+    List,
+    Map,
+    Shape,
+    Text,
+    Variants,
+    Word,
+    optional,
+    required,
+    whole,
+)
 from gezel_rules.logs.model import GPU_VERDICTS, range_of
 from gezel_rules.policy.head import EVIDENCE, HEAD, ID
 
@@ -20,6 +33,7 @@ def _literal_fault(text: str) -> str:
 
 LITERAL = Text(least=SHORTEST, fault=_literal_fault)
 EXPRESSION = Text(least=1)
+POLICY_NAME = Text("a path below the policies", ("logs/process",), pattern=r"([a-z][a-z0-9_-]*/)*logs/[a-z][a-z0-9-]*")
 TEXTS = List(TEXT)
 IDS = List(ID)
 VERDICT = Word(GPU_VERDICTS, "verdict")
@@ -137,10 +151,11 @@ FAILURE = Shape(
         **_BECAUSE,
     },
 )
+MENTION = Shape("a place for a failure class", {**_ID}, "The place of a class that is written elsewhere.")
 SECTIONS = {
     "words": optional(Map(TEXT), "Named pieces of expressions, used as {{name}}."),
-    "backends": optional(TEXTS, "Every backend name the caller may give."),
-    "without_gpu": optional(TEXTS, "Backends of which nobody expects a GPU in use."),
+    "backends": optional(TEXTS, "Backend names the caller may give beside the rows of the table 'backends'."),
+    "without_gpu": optional(TEXTS, "Those of them of which nobody expects a GPU in use."),
     "strip": optional(List(BARE), "Removed anywhere in a line."),
     "prefixes": optional(List(PREFIX), "Removed at the start of a line, again and again, in this order of preference."),
     "objects": optional(OBJECTS, "Keys of JSON lines that hold the text, and the level."),
@@ -153,14 +168,14 @@ SECTIONS = {
     "groups": optional(Map(TEXTS), "One name for several pieces of evidence."),
     "rules": optional(List(RULE), "Verdicts on the GPU; the first whose condition holds."),
     "failures": optional(
-        List(FAILURE),
+        List(Variants("a failure class", {key: FAILURE for key in FAILURE.fields if key != "id"}, otherwise=MENTION)),
         "Failure classes; the first that has evidence. Without a condition any pattern or exit that supports it will "
-        "do.",
+        "do. An id alone is the place of a class that is written elsewhere.",
     ),
     "settled_by": optional(TEXTS, "Patterns after which a fatal failure printed before was not final."),
 }
 LOG_POLICY = Shape(
     "a log policy file",
-    {"policy": required(Text(pattern=r"logs/[a-z][a-z0-9-]*"), "logs/<file name without .yaml>"), **HEAD, **SECTIONS},
+    {"policy": required(POLICY_NAME, "Where the file is, without .yaml."), **HEAD, **SECTIONS},
     "How an engine's log lines are unwrapped, what they are evidence of, and which verdict follows.",
 )

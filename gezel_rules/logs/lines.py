@@ -1,6 +1,6 @@
 """From a line as it lies in a log to the engine's own words: colours, wrappers, stamps and JSON taken off.
 
-What a prefix looks like stands in ``policies/logs``; here only the order of the work. Bounded: a line counts up to
+What a prefix looks like stands in log policies; here only the order of the work. Bounded: a line counts up to
 ``LONGEST`` bytes, at most ``NESTED`` prefixes are taken off.
 """
 
@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from gezel_rules.facts.printable import printable
-from gezel_rules.logs.model import Lines
+from gezel_rules.logs.model import Lines, Pattern
 from gezel_rules.record import NamedTuple
 
 LONGEST = 8 << 10  # bytes of a line that are read
@@ -70,6 +70,20 @@ def _from_object(text: str, lines: Lines) -> tuple[str, str] | None:
         return None
     level = next((value[key] for key in lines.levels if isinstance(value.get(key), str)), "")
     return said.rstrip("\r\n"), level[:1].upper()
+
+
+def ignored(text: str, lines: Lines) -> bool:
+    """Whether the line only repeats names, paths or text of others."""
+    return any(pattern.match(text) for pattern in lines.ignored)
+
+
+def matches(pattern: Pattern, words: Words) -> bool:
+    """Whether a line is what the pattern means: level, expression, and nothing it excludes."""
+    if pattern.levels and words.level and words.level not in pattern.levels:
+        return False
+    if pattern.match.search(words.text) is None:
+        return False
+    return pattern.but_not is None or pattern.but_not.search(words.text) is None
 
 
 def shown(text: str, longest: int = 240) -> str:

@@ -1,4 +1,4 @@
-"""Reads ``policies/logs/*.yaml`` into a ``LogPolicy``; every problem of every file at once, with its place.
+"""Log policies read into one ``LogPolicy``; every problem of every file at once, with its place.
 
 A pattern proves itself: each of its ``matches`` samples must match and hold one of its literals, none of its
 ``ignores`` samples may.
@@ -6,29 +6,29 @@ A pattern proves itself: each of its ``matches`` samples must match and hold one
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value, read
-from gezel_rules.documents.source import Node, load_yaml
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.logs.check import check_references, check_samples
 from gezel_rules.logs.entries import Entries, texts
-from gezel_rules.logs.file import CONDITION, LEVELS, LOG_POLICY, SECTIONS
+from gezel_rules.logs.file import CONDITION, LEVELS, LOG_POLICY, MENTION, SECTIONS
 from gezel_rules.logs.model import Condition, Exit, Failure, LogPolicy, Pattern, Place, Rule
 
+if TYPE_CHECKING:
+    from gezel_rules.policy.sources import Source
 
-def load_log_policy(directory: Path) -> LogPolicy:
-    """Read the log policy under a policies directory (``directory/logs/*.yaml``).
 
-    Raises BadInput listing every problem of every file with file, line and column.
+def read_logs(sources: Sequence[Source], gpu_backends: Mapping[str, bool]) -> LogPolicy:
+    """The log policy of files as read; ``gpu_backends``: the rows of ``backends``, each with whether it has a GPU.
+
+    A family's own files come before those for every family. Raises BadInput listing every problem with its place.
     """
-    paths = sorted(p for p in (directory / "logs").glob("*.yaml") if not p.name.endswith("_test.yaml"))
-    if not paths:
-        raise BadInput(f"{directory / 'logs'}: no log policy files (expected logs/<name>.yaml)")
-    reader = _Reader()
-    for path in paths:
-        reader.read(path, f"{directory.name}/logs/{path.name}")
+    reader = _Reader(gpu_backends)
+    for source in sorted(sources, key=lambda source: not source.engine):
+        reader.read(source)
     policy = reader.policy()
     if not reader.problems:
         check_references(policy, reader.nodes, reader.problems)
@@ -45,22 +45,18 @@ def _order(problem: Problem) -> tuple[str, int, int]:
 class _Reader(Entries):
     """Collects the sections of all files, then builds them: words first, since every expression may use them."""
 
-    def __init__(self) -> None:
+    def __init__(self, gpu_backends: Mapping[str, bool]) -> None:
         super().__init__(SECTIONS)
+        self.gpu_backends = gpu_backends
         self.versions: dict[str, str] = {}
 
-    def read(self, path: Path, name: str) -> None:
+    def read(self, source: Source) -> None:
         """One file's sections; its expressions are built later."""
-        try:
-            root = load_yaml(path, name)
-        except BadInput as error:
-            self.problems.extend(error.problems)
-            return
-        file = read(root, LOG_POLICY, self.problems)
+        file = read(source.root, LOG_POLICY, self.problems)
         for key in file.value.keys() & self.sections.keys():
             self.sections[key].append(file[key])
-        if "policy" in file and file.at("policy") != f"logs/{path.stem}":
-            self.problems.append(file["policy"].problem(f"policy must be named after its file: 'logs/{path.stem}'"))
+        if "policy" in file and file.at("policy") != source.policy:
+            self.problems.append(file["policy"].problem(f"policy must be named after its file: '{source.policy}'"))
         if "policy" in file and "version" in file:
             self.versions[file.at("policy")] = file.at("version")
 
@@ -73,9 +69,9 @@ class _Reader(Entries):
             exits=tuple(self.each("exits", self._exit)),
             groups=self._groups(),
             rules=tuple(self.each("rules", self._rule)),
-            failures=tuple(self.each("failures", self._failure)),
-            backends=self._names("backends"),
-            without_gpu=self._names("without_gpu"),
+            failures=self._failures(),
+            backends=self._other_backends() | frozenset(self.gpu_backends),
+            without_gpu=self._names("without_gpu") | {name for name, gpu in self.gpu_backends.items() if not gpu},
             settled_by=self._names("settled_by"),
             versions=self.versions,
         )
@@ -84,6 +80,28 @@ class _Reader(Entries):
         for found in self.sections[section]:
             self.nodes[section] = found.node
         return frozenset(name.value for found in self.sections[section] for name in found.value)
+
+    def _other_backends(self) -> frozenset[str]:
+        """Backends that logs speak of and no build here computes on; those that one does are rows of a table."""
+        for found in self.sections["backends"]:
+            for name in found.value:
+                if name.value in self.gpu_backends:
+                    self.problems.append(name.problem(f"'{name.value}' is a row of the table 'backends' already"))
+        return self._names("backends")
+
+    def _failures(self) -> tuple[Failure, ...]:
+        """The classes in the order they are tried: an entry that is an id alone gives its place to that class."""
+        entries = self.each("failures", self._failure)
+        classes = {entry.id: entry for entry in entries if isinstance(entry, Failure)}
+        mentions = [entry for entry in entries if isinstance(entry, Value)]
+        for mention in mentions:
+            if mention.value not in classes:
+                said = f"no failure class '{mention.value}' to stand here{did_you_mean(mention.value, classes)}"
+                self.problems.append(mention.problem(said))
+        mentioned = {mention.value for mention in mentions}
+        order = [entry.value if isinstance(entry, Value) else entry.id for entry in entries
+                 if isinstance(entry, Value) or entry.id not in mentioned]  # fmt: skip
+        return tuple(classes[name] for name in dict.fromkeys(order) if name in classes)
 
     def _groups(self) -> dict[str, tuple[str, ...]]:
         found = [(name, group) for section in self.sections["groups"] for name, group in section.value.items()]
@@ -131,7 +149,11 @@ class _Reader(Entries):
             place=_place(entry.node),
         )
 
-    def _failure(self, entry: Value) -> Failure | None:
+    def _failure(self, entry: Value) -> Failure | Value | None:
+        """A class, or the id of one that is written elsewhere."""
+        if entry.kind is MENTION:
+            mention: Value | None = entry.value.get("id")
+            return mention
         if not self._owned(entry):
             return None
         return Failure(

@@ -1,6 +1,6 @@
 """What a log policy is, once loaded: how lines are unwrapped, what they are evidence of, and which verdict follows.
 
-Everything here is data from ``policies/logs/*.yaml``; ``watch_load`` reads and checks it, ``watch`` applies it.
+Everything here is data from the log policies of a set; ``load`` reads and checks it, ``watch`` applies it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,37 @@ GPU_VERDICTS = ("in-use", "init-failed", "no-devices", "not-loaded", "unknown")
 
 
 class Place(NamedTuple):
-    """Where a person finds a rule: file as shown (``policies/logs/gpu.yaml``) and 1-based line."""
+    """Where a person finds a rule: file as shown (``policies/llama-cpp/logs/gpu.yaml``) and 1-based line."""
 
     file: str
     line: int
+
+
+class Regex:
+    """A regular expression that is compiled when it is first used: a log needs few of them."""
+
+    __slots__ = ("match", "pattern", "search", "sub")
+    pattern: str
+    match: Callable[[str], re.Match[str] | None]
+    search: Callable[[str], re.Match[str] | None]
+    sub: Callable[[str, str], str]
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not there yet: from then on the compiled expression's own methods are."""
+        if name not in ("match", "search", "sub"):
+            raise AttributeError(name)
+        compiled = re.compile(self.pattern)
+        self.match, self.search, self.sub = compiled.match, compiled.search, compiled.sub
+        return getattr(compiled, name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Regex) and other.pattern == self.pattern
+
+    def __hash__(self) -> int:
+        return hash(self.pattern)
 
 
 class Prefix(NamedTuple):
@@ -26,7 +53,7 @@ class Prefix(NamedTuple):
     so once one was seen, a line without it is the rest of a longer message, written by others."""
 
     id: str
-    match: re.Pattern[str]
+    match: Regex
     stamp: bool
 
 
@@ -39,9 +66,9 @@ class Quote(NamedTuple):
 
     id: str
     needs: tuple[str, ...]
-    opens: re.Pattern[str]
-    closes: re.Pattern[str] | None
-    then: re.Pattern[str]
+    opens: Regex
+    closes: Regex | None
+    then: Regex
     lines: int
 
 
@@ -49,12 +76,12 @@ class Lines(NamedTuple):
     """How lines of all versions and wrappers become the engine's words. ``objects``: keys of JSON lines that hold
     the text, and the keys that hold its level; ``ignored``: lines that only repeat names and paths."""
 
-    strip: tuple[re.Pattern[str], ...]
+    strip: tuple[Regex, ...]
     prefixes: tuple[Prefix, ...]
     texts: tuple[str, ...]
     levels: tuple[str, ...]
     quotes: tuple[Quote, ...]
-    ignored: tuple[re.Pattern[str], ...]
+    ignored: tuple[Regex, ...]
 
 
 class Pattern(NamedTuple):
@@ -67,8 +94,8 @@ class Pattern(NamedTuple):
 
     id: str
     needs: tuple[str, ...]
-    match: re.Pattern[str]
-    but_not: re.Pattern[str] | None
+    match: Regex
+    but_not: Regex | None
     gpu: str | None
     failure: str | None
     detail: str | None
@@ -114,7 +141,7 @@ class Failure(NamedTuple):
 
 
 class LogPolicy(NamedTuple):
-    """The whole of ``policies/logs``.
+    """All log policies of a set.
 
     ``without_gpu``: backends that use none by design; ``settled_by``: patterns after which an earlier fatal failure
     was not final; ``versions``: policy name → version."""

@@ -1,6 +1,6 @@
 """What an engine's log says: whether the GPU is in use, what failed, and what a person can do about it.
 
-The rules are data (``policies/logs``). Lines are looked at only when one of a rule's literals stands in them: the
+The rules are data (log policies). Lines are looked at only when one of a rule's literals stands in them: the
 literals are searched in blocks of 64 KiB first. A log is untrusted: line length, memory and time are bounded.
 """
 
@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gezel_rules.logs.check import ignored, matches
-from gezel_rules.logs.lines import LONGEST, Words, shown, unwrap
-from gezel_rules.logs.load import load_log_policy
+from gezel_rules.logs.lines import LONGEST, Words, ignored, matches, shown, unwrap
 from gezel_rules.logs.model import LogPolicy, Pattern, Place, Quote, version_of
 from gezel_rules.logs.verdict import Evidence, Verdict, ends_the_start, judge
 from gezel_rules.record import NamedTuple
 
-__all__ = ["Evidence", "Place", "Verdict", "Watch", "classify", "load_log_policy"]
+__all__ = ["Evidence", "Place", "Verdict", "Watch", "classify"]
 
 BLOCK = 64 << 10  # bytes searched for literals at once
 UNENDING = 64  # quotations without an end, after which none is looked for

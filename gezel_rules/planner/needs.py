@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gezel_rules.engines.pools import PoolKind
-from gezel_rules.policy.needs import LIST, Needs, TableNeed
+from gezel_rules.policy.language import Needs, TableNeed
 from gezel_rules.record import NamedTuple
 
 DECISIONS = ("prompt.endpoint", "refusal")
@@ -72,9 +72,9 @@ TABLES = {
     "endpoints": TableNeed(),
     "engine_address": TableNeed(("argv",), EngineAddress),
     "engine_logs": TableNeed(("file",), EngineLogs),
-    "listening_lines": TableNeed(of="str", kind=LIST),
+    "listening_lines": TableNeed(of="str", listed=True),
     "pool_kinds": TableNeed(("discrete", "integrated", "unified", "rpc", "ram"), PoolKind),
-    "recovery_steps": TableNeed(record=Step, kind=LIST),
+    "recovery_steps": TableNeed(record=Step, listed=True),
     "restarts": TableNeed(("unexpected",), Restarts),
     "supervision_times": TableNeed(("ready", "answer", "stop"), Time),
 }

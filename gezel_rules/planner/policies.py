@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from gezel_rules.engines.llama_cpp.functions import SIGNATURES
-from gezel_rules.facts.vocabulary import fact_types
+from gezel_rules.engines.llama_cpp.language import FAMILY, language
+from gezel_rules.planner.needs import CORE
+from gezel_rules.policy.language import Language, Languages
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.policy.seal import load_policies
 
-if TYPE_CHECKING:
-    from gezel_rules.policy.needs import Needs
+
+def _llama_cpp() -> Language:
+    own = language()
+    return own._replace(needs=CORE.plus(own.needs))
 
 
-def read_policies(directory: Path, cache: Path | None) -> PolicySet:
-    """The policies of a directory, checked against the vocabulary. Raises BadInput with every problem."""
-    return load_policies(directory, fact_types(), SIGNATURES, cache, needs)
+LANGUAGES: Languages = {FAMILY: _llama_cpp}
 
 
-def needs() -> Needs:
-    """What the program reads of a set."""
-    from gezel_rules.engines.llama_cpp.needs import NEEDS  # only when a set is compiled
-    from gezel_rules.planner.needs import CORE
-
-    return CORE.plus(NEEDS)
+def read_policies(directory: Path, cache: Path | None, family: str = FAMILY) -> PolicySet:
+    """The policies of a directory, checked against the family's language. Raises BadInput with every problem."""
+    return load_policies(directory, family, LANGUAGES, cache)

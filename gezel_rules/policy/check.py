@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator, Mapping
 
-from gezel_rules.documents.source import Node
+from gezel_rules.documents.node import Node
 from gezel_rules.errors import Problem
 from gezel_rules.lang.check import Checked, Scope, check, not_a_flag, set_when
 from gezel_rules.lang.parse import ExpressionError, below, dotted, parse, prefixes, reads
@@ -13,7 +13,7 @@ from gezel_rules.lang.types import ANY, TEXT, Function, Type, join
 from gezel_rules.policy.load import PLACEHOLDER, Draft, Drafts, Place
 from gezel_rules.policy.model import CANDIDATE, Decision, Part, Rule
 from gezel_rules.policy.reach import unreachable
-from gezel_rules.policy.relations import check_relations, types_of
+from gezel_rules.policy.relations import check_relations, failure_classes, types_of
 
 _FAILED = Type("any", optional=True)
 
@@ -22,7 +22,8 @@ def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[s
     """Type every decision in dependency order; problems go to ``drafts.problems``. Returns the checked decisions."""
     _require_free_names(drafts, facts)
     names = {name: _with_rows(type_, drafts) for name, type_ in facts.items()}
-    check_relations(drafts.tables, drafts.problems)
+    known = {**failure_classes(drafts.logs), **drafts.tables}
+    check_relations(known, drafts.problems)
     names |= types_of(drafts.tables)
     scope = Scope(names, {name: _with_param_rows(function, drafts) for name, function in functions.items()})
     checked: dict[str, Decision] = {}

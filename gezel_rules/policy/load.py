@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
+from gezel_rules.documents.node import Node
 from gezel_rules.documents.read import Value, read
-from gezel_rules.documents.source import Node, load_yaml
-from gezel_rules.errors import BadInput, Problem
+from gezel_rules.errors import Problem
 from gezel_rules.policy.file import POLICY, VERDICTS
 from gezel_rules.policy.model import CANDIDATE, STAND_DOWNS, WHATEVER, Decision, Part, PolicyFile, Rule
+from gezel_rules.policy.sources import Source, Sources
 from gezel_rules.policy.tables import TableDraft, read_table
 from gezel_rules.record import NamedTuple
 
@@ -41,57 +40,51 @@ class Draft(NamedTuple):
 
 
 class Drafts(NamedTuple):
-    """All files of a set, before their expressions are checked; ``unread`` names those that are no YAML."""
+    """The files of a set, before their expressions are checked; ``logs`` are its log policies, ``unread`` the names of
+    files that are no YAML."""
 
     files: list[PolicyFile]
     tables: dict[str, TableDraft]
     decisions: dict[str, Draft]
     plain: dict[str, Any]
+    logs: list[Source]
     problems: list[Problem]
-    unread: list[str]
+    unread: tuple[str, ...]
+
+    @property
+    def gpu_backends(self) -> dict[str, bool]:
+        """The rows of ``backends``, each with whether it computes on a GPU."""
+        rows = self.tables["backends"].rows if "backends" in self.tables else {}
+        return {name: row.get("gpu") is True for name, row in rows.items() if isinstance(row, dict)}
 
 
-def shown_name(path: Path, directory: Path) -> str:
-    """How people know the file: ``policies/kv/kv.yaml``, wherever the set is installed."""
-    name = directory.name or directory.absolute().name
-    return f"{name}/{path.relative_to(directory).as_posix()}"
-
-
-def load_drafts(paths: Iterable[Path], directory: Path) -> Drafts:
-    """Read all files, collecting problems over all of them."""
-    drafts = Drafts([], {}, {}, {}, [], [])
-    for path in paths:
-        name = shown_name(path, directory)
-        try:
-            root = load_yaml(path, name)
-        except BadInput as error:
-            drafts.problems.extend(error.problems)
-            drafts.unread.append(name)
-            continue
-        drafts.plain[path.relative_to(directory).as_posix()] = root.plain()
-        _read_file(root, path.relative_to(directory).with_suffix("").as_posix(), drafts)
+def load_drafts(sources: Sources, family: str = "") -> Drafts:
+    """The drafts of the files a family is judged by (none named: of those for all), collecting problems."""
+    drafts = Drafts([], {}, {}, {}, [], list(sources.problems), sources.unread)
+    for source in sources.of(family):
+        drafts.plain[source.path] = source.root.plain() if isinstance(source.root.value, dict) else {}
+        if source.is_log:
+            _read_log(source, drafts)
+        else:
+            _read_file(source, drafts)
     return drafts
 
 
-def load_log_policies(paths: Iterable[Path], directory: Path, drafts: Drafts) -> None:
-    """Add what log policies say to the set's identity; their rules have a grammar and a checker of their own."""
-    for path in paths:
-        try:
-            root = load_yaml(path, shown_name(path, directory)).plain()
-        except BadInput as error:
-            drafts.problems.extend(error.problems)
-            continue
-        root = root if isinstance(root, dict) else {}
-        drafts.plain[path.relative_to(directory).as_posix()] = root
-        said = [str(root.get(key, "")) for key in ("policy", "version", "summary")]
-        drafts.files.append(PolicyFile(said[0], said[1], shown_name(path, directory), said[2]))
+def _read_log(source: Source, drafts: Drafts) -> None:
+    """What a log policy says is part of the set's identity; its rules have a grammar and a checker of their own."""
+    head = source.root.value if isinstance(source.root.value, dict) else {}
+    said = [str(head[key].value) if key in head else "" for key in ("policy", "version", "summary")]
+    drafts.files.append(PolicyFile(said[0], said[1], source.root.text.name, said[2], source.engine))
+    drafts.logs.append(source)
 
 
-def _read_file(root: Node, expected: str, drafts: Drafts) -> None:
-    values = read(root, POLICY, drafts.problems)
-    if "policy" in values and values.at("policy") != expected:
-        drafts.problems.append(values["policy"].problem(f"policy must be named after its file: '{expected}'"))
-    file = PolicyFile(expected, _text(values, "version"), root.text.name, _text(values, "summary"))
+def _read_file(source: Source, drafts: Drafts) -> None:
+    values = read(source.root, POLICY, drafts.problems)
+    if "policy" in values and values.at("policy") != source.policy:
+        drafts.problems.append(values["policy"].problem(f"policy must be named after its file: '{source.policy}'"))
+    file = PolicyFile(
+        source.policy, _text(values, "version"), source.root.text.name, _text(values, "summary"), source.engine
+    )
     drafts.files.append(file)
     for name, table in (values.at("tables") or {}).items():
         _read_table(name, table.node, drafts)

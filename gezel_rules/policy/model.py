@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from gezel_rules.lang.rebuild import rebuild
-from gezel_rules.policy.records import R, Rows, as_record
+from gezel_rules.policy.records import R, Rows, Tables, as_record
 from gezel_rules.record import NamedTuple
 
 Part = str | tuple[str, str]
@@ -59,35 +59,49 @@ class Decision(NamedTuple):
 
 
 class PolicyFile(NamedTuple):
-    """A file's identity as records carry it."""
+    """A file's identity as records carry it; ``engine`` is the family it is for ("": every one)."""
 
     policy: str
     version: str
     file: str
     summary: str
+    engine: str = ""
+
+
+class Beside(Protocol):
+    """What lies beside a set: its log policies, and plain data that was worked out of the set before."""
+
+    def log_sources(self) -> Sequence[Any]:
+        """The log policies, read (``policy.sources.Source``). Raises BadInput with every problem of the YAML."""
+
+    def derived(self, name: str, make: Callable[[], Any]) -> Any:
+        """What was kept under a name; made, and kept, when there is nothing."""
 
 
 class PolicySet:
     """Everything the engine needs: ``decisions`` in dependency order, ``tables``, ``files`` and the set's digest.
 
-    ``tables`` hold rows with the ``defaults`` of their columns filled in; ``names`` are all names an expression may
-    use; trees are parsed once, on first use.
+    ``names`` are all names an expression may use, ``lookups`` the tables among them that decisions read; trees are
+    parsed once, on first use.
     """
 
-    __slots__ = ("_reads", "_records", "_trees", "decisions", "defaults", "digest", "files", "flags", "names", "tables")
+    __slots__ = (
+        "_reads", "_records", "_trees", "beside", "decisions", "digest", "files", "flags", "lookups", "names", "tables",
+    )  # fmt: skip
 
     def __init__(
         self,
         decisions: Mapping[str, Decision],
-        tables: Mapping[str, Any],
-        defaults: Mapping[str, Mapping[str, Any]],
+        tables: Tables,
         files: tuple[PolicyFile, ...],
         digest: str,
         names: frozenset[str],
         flags: tuple[str, ...],
+        lookups: tuple[str, ...],
+        beside: Beside,
     ) -> None:
-        self.decisions, self.tables, self.defaults, self.files = decisions, tables, defaults, files
-        self.digest, self.names, self.flags = digest, names, flags
+        self.decisions, self.tables, self.files, self.beside = decisions, tables, files, beside
+        self.digest, self.names, self.flags, self.lookups = digest, names, flags, lookups
         self._trees: dict[str, ast.expr] = {}
         self._reads: dict[str, tuple[str, ...]] = {}
         self._records: dict[str, Any] = {}
@@ -109,7 +123,7 @@ class PolicySet:
 
     def unlisted(self, table: str, record: type[R]) -> R:
         """What holds for a row that a table does not have: every column at its default, or None."""
-        return as_record(self.defaults.get(table, {}), record)
+        return as_record(self.tables.defaults.get(table, {}), record)
 
     def tree(self, text: str) -> ast.expr:
         """The bound tree of an expression of this set (checked at load, so it parses)."""

@@ -1,41 +1,14 @@
-"""What the program itself reads of a policy set, so that a set without it is refused at load and not in the middle.
-
-Rules are free to come and go; the decisions a plan is made of and the tables that code looks things up in are not.
-"""
+"""A set held against what the program reads of it, so that one without it is refused at load and not in the middle."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from gezel_rules.documents.node import Node
 from gezel_rules.documents.shape import LIST, MAP, fits, kind_of
-from gezel_rules.documents.source import Node
 from gezel_rules.errors import Problem
 from gezel_rules.policy.cells import Column
+from gezel_rules.policy.language import Needs, TableNeed
 from gezel_rules.policy.load import Drafts
 from gezel_rules.policy.tables import TableDraft
-from gezel_rules.record import NamedTuple
-
-
-class TableNeed(NamedTuple):
-    """What is read of a table: ``record``, whose fields are columns that the table declares alike, or single values
-    (``of``: their annotation, such as ``str``), or its row names alone; the ``rows`` that must be there; and whether
-    it is a mapping or a list (``kind``)."""
-
-    rows: tuple[str, ...] = ()
-    record: type | None = None
-    of: str = ""
-    kind: str = MAP
-
-
-class Needs(NamedTuple):
-    """All of it: tables by name, and decisions."""
-
-    tables: Mapping[str, TableNeed]
-    decisions: tuple[str, ...]
-
-    def plus(self, other: Needs) -> Needs:
-        """Both together; where both read a table, ``self`` says how."""
-        return Needs({**other.tables, **self.tables}, (*self.decisions, *other.decisions))
 
 
 def absent(drafts: Drafts, needs: Needs, directory: str) -> list[Problem]:
@@ -59,8 +32,9 @@ def unlike(drafts: Drafts, needs: Needs) -> list[Problem]:
 
 def _check_table(name: str, table: TableDraft, need: TableNeed, problems: list[Problem]) -> None:
     key, body = table.node.key or table.node, table.body
-    if not fits(need.kind, body.value):
-        problems.append(key.problem(f"table '{name}' must be a {need.kind}, not a {kind_of(body.value)}"))
+    kind = LIST if need.listed else MAP
+    if not fits(kind, body.value):
+        problems.append(key.problem(f"table '{name}' must be a {kind}, not a {kind_of(body.value)}"))
         return
     for row in need.rows:
         if row not in body.value:
@@ -114,6 +88,3 @@ def _said(annotation: str) -> str:
     else:
         said = _SAID[kind]
     return f"{said} or none" if kind != annotation else said
-
-
-__all__ = ["LIST", "MAP", "Needs", "TableNeed", "absent", "annotation_of", "unlike"]

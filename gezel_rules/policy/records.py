@@ -1,7 +1,8 @@
-"""Rows of tables as records: what code reads has names that a type checker knows, and one place that says so."""
+"""Tables and their rows as code reads them: each made when somebody first asks for it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -9,8 +10,41 @@ R = TypeVar("R", bound=tuple[Any, ...])
 """A named tuple whose fields are columns: cells of a list become a tuple, a column that was left out is None."""
 
 
+class Tables(Mapping[str, Any]):
+    """Tables by name, rows with the ``defaults`` of their columns; ``lines`` are the rows as written, in JSON."""
+
+    __slots__ = ("_made", "defaults", "lines")
+
+    def __init__(self, lines: Mapping[str, bytes], defaults: Mapping[str, Mapping[str, Any]]) -> None:
+        self.lines, self.defaults = lines, defaults
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = _filled(json.loads(self.lines[name]), self.defaults.get(name))
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.lines
+
+
+def _filled(rows: Any, defaults: Mapping[str, Any] | None) -> Any:
+    if not defaults:
+        return rows
+    if isinstance(rows, list):
+        return [{**defaults, **row} for row in rows]
+    return {name: {**defaults, **row} for name, row in rows.items()}
+
+
 class Rows(Mapping[str, R]):
-    """The rows of a table by name, each made a record when it is first asked for."""
+    """The rows of a table by name, as records."""
 
     __slots__ = ("_made", "_record", "_rows")
 

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from gezel_rules.documents.source import Node, did_you_mean
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import Problem
 from gezel_rules.lang.types import Type, table_type, type_of
 from gezel_rules.policy.cells import Column, type_of_cell
+from gezel_rules.policy.sources import Source
 from gezel_rules.policy.tables import Declared, TableDraft
 
 Tables = Mapping[str, TableDraft]
+LOG_FAILURES = "logs.failures"
+"""What a column names to mean the failure classes of the log policies, which are no table."""
+
+
+def failure_classes(logs: Iterable[Source]) -> dict[str, TableDraft]:
+    """The failure classes of log policies, as if they were rows of a table; nothing where there are no log policies."""
+    roots = [source.root.value for source in logs if isinstance(source.root.value, dict)]
+    sections = [root["failures"] for root in roots if "failures" in root]
+    entries = [entry.value for section in sections if isinstance(section.value, list) for entry in section.value]
+    found = [entry["id"].value for entry in entries if isinstance(entry, dict) and "id" in entry]
+    names: dict[str, Any] = {str(name): {} for name in found}
+    return {LOG_FAILURES: TableDraft(names, sections[0], sections[0], None)} if sections else {}
 
 
 def check_relations(tables: Tables, problems: list[Problem]) -> None:
@@ -80,8 +93,8 @@ def _check_words(name: str, column: Column, cells: list[Node], tables: Tables, p
 
 def _named(node: Node, tables: Tables, problems: list[Problem]) -> TableDraft | None:
     """The table that a node names; that there is none is said there."""
-    if node.value in tables:
-        return tables[node.value]
+    if node.value in tables or node.value == LOG_FAILURES:
+        return tables.get(node.value)
     problems.append(node.problem(f"no table '{node.value}'{did_you_mean(str(node.value), tables)}"))
     return None
 

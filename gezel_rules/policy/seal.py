@@ -1,8 +1,9 @@
 """A policy set as one sealed thing: its canonical digest, and a compiled cache so that a second start reads no YAML.
 
 The digest covers what the files say (versions, tables, decisions), not comments, layout or the order of keys; the order
-of a table's rows (candidates are tried in it) and of flags (argv has it) does count. Every record carries it.
-The cache is JSON, keyed by the bytes of the files and by what the checker knew; it is a copy, never a source.
+of a table's rows (candidates are tried in it) and of flags (argv has it) does count. Every record carries it. It covers
+the files of one engine family: those of another, beside them, change nothing.
+The cache is keyed by the bytes of the files and by what the checker knew; it is a copy, never a source.
 """
 
 from __future__ import annotations
@@ -16,96 +17,121 @@ from typing import TYPE_CHECKING, Any
 from gezel_rules import __version__
 from gezel_rules.cache import forget_older, keep
 from gezel_rules.errors import BadInput, Problem
-from gezel_rules.lang.types import Function, Type
-from gezel_rules.policy.model import Decision, PolicyFile, PolicySet, Rule
+from gezel_rules.policy.files import LOGS, all_paths, log_policy_paths
+from gezel_rules.policy.frozen import FORMAT, checked, dumped, freeze, summed, thaw
+from gezel_rules.policy.language import Language, Languages
+from gezel_rules.policy.model import CANDIDATE, PolicySet
+from gezel_rules.policy.records import Tables
 
 if TYPE_CHECKING:
     from gezel_rules.policy.load import Drafts
-    from gezel_rules.policy.needs import Needs
 
-CACHE_FORMAT = 5
 KEPT_SETS = 8
 """Compiled sets that stay in a cache: a few directories of policies, each as last edited."""
-LOGS = "logs"
-"""The area of log policies."""
 
 
 def load_policies(
-    directory: Path,
-    facts: Mapping[str, Type],
-    functions: Mapping[str, Function],
-    cache: Path | None = None,
-    needs: Callable[[], Needs] | None = None,
+    directory: Path, family: str, languages: Languages, cache: Path | None = None, keeps: bool = True
 ) -> PolicySet:
-    """The checked set of a directory. Raises BadInput with every problem of every file.
+    """The checked set of one engine family. Raises BadInput with every problem of every file.
 
-    ``cache`` is a directory for compiled sets (``None``: do not cache); ``needs`` gives what the program reads of the
-    set, asked for only when a set is compiled.
+    ``cache`` is a directory for compiled sets (``None``: do not cache); ``keeps``: a set compiled here is kept there,
+    which is for whoever holds it against everything the program needs.
     """
-    paths = policy_paths(directory)
-    key = _key([*paths, *log_policy_paths(directory)], directory, facts, functions)
-    kept = cache / f"policies-{key}.json" if cache else None
-    found = _thaw(kept) if kept else None
+    language = languages[family]()
+    paths = all_paths(directory)
+    shelf = Shelf(directory, family, tuple(languages), cache, _key(paths, directory, family, language), keeps)
+    found = shelf.read()
     if found is None:
-        found = compile_policies(paths, directory, facts, functions, needs() if needs else None)
-        if kept:
-            keep(kept, _frozen(found))
-            forget_older(kept.parent, "policies-*.json", KEPT_SETS)
+        found = compile_policies(directory, family, languages, shelf)
+        shelf.write(found)
     return found
 
 
-def policy_paths(directory: Path) -> list[Path]:
-    """The policy files of a directory, in name order, but for tests beside them and log policies.
+class Shelf:
+    """Where a set's compiled form is kept, and what else was worked out of the set (``model.Beside``)."""
 
-    Raises BadInput when there is no such directory or nothing in it.
-    """
-    if not directory.is_dir():
-        raise BadInput(f"{directory}: no such policy directory")
-    found = [path for path in _yaml_files(directory) if path.parent.name != LOGS]
-    if not found:
-        raise BadInput(f"{directory}: no policy files (expected <area>/<name>.yaml)")
-    return found
+    def __init__(
+        self, directory: Path, family: str, families: Sequence[str], cache: Path | None, key: str, keeps: bool = True
+    ) -> None:
+        self.directory, self.family, self.families = directory, family, families
+        self.cache, self.key, self.keeps = cache, key, keeps
+
+    def read(self) -> PolicySet | None:
+        """The set; ``None`` when it is not kept, or what is kept cannot be believed."""
+        data = self._read("policies")
+        return thaw(data, self) if data else None
+
+    def write(self, policies: PolicySet) -> None:
+        """Keep the set."""
+        if self.keeps:
+            self._write("policies", freeze(policies))
+
+    def log_sources(self) -> Sequence[Any]:
+        """The log policies of the family, read. Raises BadInput with every problem of the YAML."""
+        from gezel_rules.policy.sources import read_sources
+
+        found = read_sources(log_policy_paths(self.directory), self.directory, self.families)
+        if found.problems:
+            raise BadInput(found.problems)
+        if not found.of(self.family):
+            raise BadInput(f"{self.directory}: no log policy files (expected {LOGS}/<name>.yaml)")
+        return found.of(self.family)
+
+    def derived(self, name: str, make: Callable[[], Any]) -> Any:
+        """What was kept under a name; made, and kept, when there is nothing."""
+        data = self._read(name)
+        body = checked(data) if data else None
+        if body is None:
+            body = dumped(make())
+            self._write(name, summed(body))
+        return json.loads(body)
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return (self.cache / f"{name}-{self.key}.json").read_bytes() if self.cache else None
+        except OSError:
+            return None
+
+    def _write(self, name: str, data: bytes) -> None:
+        if self.cache:
+            keep(self.cache / f"{name}-{self.key}.json", data)
+            forget_older(self.cache, f"{name}-*.json", KEPT_SETS)
 
 
-def log_policy_paths(directory: Path) -> list[Path]:
-    """The log policies: rules over an engine's log, checked by the watch that reads it. They belong to the digest."""
-    return [path for path in _yaml_files(directory) if path.parent.name == LOGS]
-
-
-def _yaml_files(directory: Path) -> list[Path]:
-    return sorted(path for path in directory.glob("*/*.yaml") if not path.name.endswith("_test.yaml"))
-
-
-def compile_policies(
-    paths: list[Path],
-    directory: Path,
-    facts: Mapping[str, Type],
-    functions: Mapping[str, Function],
-    needs: Needs | None = None,
-) -> PolicySet:
+def compile_policies(directory: Path, family: str, languages: Languages, shelf: Shelf | None = None) -> PolicySet:
     """Read, check and seal, without the cache. Raises BadInput with every problem of every file."""
+    from gezel_rules.policy.load import load_drafts
+    from gezel_rules.policy.sources import read_sources
+
+    drafts = load_drafts(read_sources(all_paths(directory), directory, languages), family)
+    return sealed(drafts, languages[family](), directory, shelf or Shelf(directory, family, tuple(languages), None, ""))
+
+
+def sealed(drafts: Drafts, language: Language, directory: Path, shelf: Shelf) -> PolicySet:
+    """The set of checked drafts. Raises BadInput with every problem."""
     from gezel_rules.policy.check import check_drafts
-    from gezel_rules.policy.load import load_drafts, load_log_policies
     from gezel_rules.policy.needs import absent, unlike
 
-    drafts = load_drafts(paths, directory)
-    load_log_policies(log_policy_paths(directory), directory, drafts)
-    decisions = check_drafts(drafts, facts, functions)
-    if needs and not drafts.problems:
-        drafts.problems.extend([*absent(drafts, needs, directory.name), *unlike(drafts, needs)])
+    decisions = check_drafts(drafts, language.facts, language.functions)
+    if not drafts.problems:
+        drafts.problems.extend([*absent(drafts, language.needs, directory.name), *unlike(drafts, language.needs)])
     if drafts.problems:
-        raise BadInput(in_order(drafts))
-    tables = {name: table.filled for name, table in drafts.tables.items()}
+        raise BadInput(in_order(drafts.problems, drafts.unread))
+    lines = {name: dumped(table.rows) for name, table in drafts.tables.items()}
     defaults = {name: table.declared.defaults for name, table in drafts.tables.items() if table.declared}
-    names = frozenset((*facts, *tables, *decisions, "candidate"))
-    declared = [name for name in drafts.decisions if drafts.decisions[name].decision.flag]
-    digest = digest_of(drafts.plain, declared)
-    return PolicySet(decisions, tables, defaults, tuple(drafts.files), digest, names, tuple(declared))
+    names = frozenset((*language.facts, *lines, *decisions, CANDIDATE))
+    flags = tuple(name for name in drafts.decisions if drafts.decisions[name].decision.flag)
+    read = {name for decision in decisions.values() for name in decision.reads}
+    return PolicySet(
+        decisions, Tables(lines, defaults), tuple(drafts.files), digest_of(drafts.plain, flags), names, flags,
+        tuple(name for name in lines if name in read), shelf,
+    )  # fmt: skip
 
 
-def in_order(drafts: Drafts, more: Iterable[Problem] = ()) -> list[Problem]:
-    """Each problem once, in file order; a file that is no YAML comes first: others may only miss what it would give."""
-    return sorted(dict.fromkeys([*drafts.problems, *more]), key=lambda problem: _place(problem, drafts.unread))
+def in_order(problems: Iterable[Problem], unread: Sequence[str]) -> list[Problem]:
+    """Each problem once, in file order; an ``unread`` file comes first: others may only miss what it would give."""
+    return sorted(dict.fromkeys(problems), key=lambda problem: _place(problem, unread))
 
 
 def _place(problem: Problem, first: Sequence[str]) -> tuple[bool, str, int, int]:
@@ -131,8 +157,9 @@ def _pairs(rows: Any) -> Any:
     return list(rows.items()) if isinstance(rows, dict) else rows
 
 
-def _key(paths: list[Path], directory: Path, facts: Mapping[str, Type], functions: Mapping[str, Function]) -> str:
-    state = hashlib.sha256(f"{__version__} {CACHE_FORMAT} {facts!r} {functions!r} {directory.name}".encode())
+def _key(paths: Iterable[Path], directory: Path, family: str, language: Language) -> str:
+    knew = f"{__version__} {FORMAT} {family} {language.facts!r} {language.functions!r} {directory.name}"
+    state = hashlib.sha256(knew.encode())
     for path in paths:
         try:
             data = path.read_bytes()
@@ -141,38 +168,3 @@ def _key(paths: list[Path], directory: Path, facts: Mapping[str, Type], function
         state.update(f"\0{path.relative_to(directory)}\0{len(data)}\0".encode())
         state.update(data)
     return state.hexdigest()[:32]
-
-
-def _frozen(policies: PolicySet) -> bytes:
-    body = [
-        policies.digest, policies.files, policies.tables, policies.defaults, policies.flags, sorted(policies.names),
-        list(policies.decisions.values()),
-    ]  # fmt: skip
-    data = json.dumps(body, separators=(",", ":")).encode()
-    return hashlib.sha256(data).digest() + data
-
-
-def _thaw(path: Path) -> PolicySet | None:
-    try:
-        kept = path.read_bytes()
-        if hashlib.sha256(kept[32:]).digest() != kept[:32]:
-            return None  # cut short, or changed on disk
-        digest, files, tables, defaults, flags, names, decisions = json.loads(kept[32:])
-        thawed = {d[0]: _decision(d) for d in decisions}
-        known = tuple(PolicyFile(*f) for f in files)
-        return PolicySet(thawed, tables, defaults, known, digest, frozenset(names), tuple(flags))
-    except (OSError, ValueError, TypeError, LookupError, RecursionError):
-        return None  # missing, or of another make: compile again
-
-
-def _decision(row: list[Any]) -> Decision:
-    name, says, hit, over, flag, unit, rules, policy, file, line, reads = row
-    return Decision(
-        name, says, hit, over, flag, unit, tuple(_rule(rule) for rule in rules), policy, file, line, tuple(reads)
-    )
-
-
-def _rule(row: list[Any]) -> Rule:
-    id_, when, then, because, level, evidence, line = row
-    parts = tuple(part if isinstance(part, str) else (part[0], part[1]) for part in because)
-    return Rule(id_, when, then, parts, level, evidence, line)

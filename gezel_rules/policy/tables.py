@@ -19,8 +19,8 @@ from typing import Any
 
 from gezel_rules.documents.declare import Shape
 from gezel_rules.documents.kinds import kind_of
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value, read
-from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import Problem
 from gezel_rules.policy.cells import Column, check_cell
 from gezel_rules.policy.file import COLUMN, DECLARED_TABLE, VALUE

@@ -15,6 +15,7 @@ from simpleeval import EvalWithCompoundTypes
 from gezel_rules.decisions.decide import decide
 from gezel_rules.facts.fact import Fact
 from gezel_rules.lang.types import FLAG, INTEGER, TEXT
+from gezel_rules.policy.language import Language
 from gezel_rules.policy.seal import load_policies
 
 WHAT = "decision, 20 rules, why recorded"
@@ -74,7 +75,9 @@ def policies(tmp_path_factory):
     folder = tmp_path_factory.mktemp("policies")
     (folder / "a").mkdir()
     (folder / "a" / "b.yaml").write_text(head + rules, encoding="utf-8")
-    return load_policies(folder, {name: type_ for name, (_, type_) in FACTS.items()}, {})
+    return load_policies(
+        folder, "bench", {"bench": lambda: Language({name: type_ for name, (_, type_) in FACTS.items()}, {})}
+    )
 
 
 @pytest.fixture

@@ -10,8 +10,10 @@ import random
 
 import pytest
 
-from gezel_rules.logs.watch import BLOCK, Watch, load_log_policy
+from gezel_rules.logs.sealed import log_policy
+from gezel_rules.logs.watch import BLOCK, Watch
 from gezel_rules.places import policies_dir
+from gezel_rules.planner.policies import read_policies
 
 LINES = 60_000
 PLAIN = (
@@ -37,7 +39,7 @@ def log():
 
 @pytest.fixture(scope="module")
 def policy():
-    return load_log_policy(policies_dir())
+    return log_policy(read_policies(policies_dir(), None))
 
 
 @pytest.fixture(scope="module")

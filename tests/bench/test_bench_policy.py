@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 
 from gezel_rules.places import policies_dir, schemas_dir
 from gezel_rules.planner.launch import read_policies
-from gezel_rules.policy.seal import log_policy_paths, policy_paths
+from gezel_rules.policy.files import log_policy_paths, policy_paths
 
 THAN = "ruamel round-trip + jsonschema"
 

@@ -96,23 +96,27 @@ def test_a_site_file(refused, place, content, at, said):
 
 
 def test_a_broken_policy(refused, copied):
-    mine = copied("policies", "memory/window.yaml", "tables:", "tables: [")
+    mine = copied("policies", "llama-cpp/window.yaml", "tables:", "tables: [")
     line = refused("plan", MODEL, *HOST, "--policies", str(mine))
-    assert "memory/window.yaml:" in line and "not valid YAML" in line
+    assert "llama-cpp/window.yaml:" in line and "not valid YAML" in line
 
 
 @pytest.mark.parametrize("command", [("plan", MODEL, *HOST), ("explain", MODEL, *HOST), ("policy", "show")])
 def test_an_unknown_fact_in_a_rule(refused, copied, command):
-    mine = copied("policies", "memory/window.yaml", "when: entry.window is not none", "when: entry.widnow is not none")
+    mine = copied(
+        "policies", "llama-cpp/window.yaml", "when: entry.window is not none", "when: entry.widnow is not none"
+    )
     line = refused(*command, "--policies", str(mine))
-    place = [number for number, text in enumerate((mine / "memory/window.yaml").read_text().split("\n"), 1)
+    place = [number for number, text in enumerate((mine / "llama-cpp/window.yaml").read_text().split("\n"), 1)
              if "widnow" in text]  # fmt: skip
-    assert f"memory/window.yaml:{place[0]}:15: unknown " in line and "did you mean 'entry.window'?" in line
+    assert f"llama-cpp/window.yaml:{place[0]}:15: unknown " in line and "did you mean 'entry.window'?" in line
 
 
 def test_policy_check_shows_all_of_it(copied, place):
     """The one command whose work is to say everything that is wrong: each with its line and a caret."""
-    mine = copied("policies", "memory/window.yaml", "when: entry.window is not none", "when: entry.widnow is not none")
+    mine = copied(
+        "policies", "llama-cpp/window.yaml", "when: entry.window is not none", "when: entry.widnow is not none"
+    )
     said = place.call("policy", "check", str(mine))
     assert (said.status, said.out) == (2, "")
     assert "entry.widnow" in said.err and "^^^^^^^^^^^^" in said.err and "Traceback" not in said.err

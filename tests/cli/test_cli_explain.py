@@ -15,8 +15,8 @@ def test_a_flag_that_is_passed(place) -> None:
     assert (said.status, said.err) == (0, "")
     lines = said.out.splitlines()
     assert lines[0] == "--cache-type-k q8_0"
-    assert lines[1].startswith("  kv.type = q8_0      policies/memory/kv.yaml:")
-    assert " · rule some-gain · memory/kv " in lines[1]
+    assert lines[1].startswith("  kv.type = q8_0      policies/llama-cpp/kv.yaml:")
+    assert " · rule some-gain · llama-cpp/kv " in lines[1]
     assert lines[2] == "    because   nothing holds 2 × 65,536 tokens, but q8_0 comes closer than f16"
     assert lines[3] == "    level     policy default"
     assert "    facts     kv.gain q8_0: f16 holds a window of " in said.out
@@ -72,7 +72,7 @@ def test_a_flag_in_any_spelling(place, short: str) -> None:
 def test_a_decision(place) -> None:
     said = place.call("explain", *MOE, "slots.count")
     assert said.status == 0
-    assert said.out.startswith("  slots.count = 1      policies/memory/window.yaml:")
+    assert said.out.startswith("  slots.count = 1      policies/llama-cpp/window.yaml:")
     assert "because   2 slots of 65,536 tokens wanted in q8_0; memory holds 1" in said.out
 
 

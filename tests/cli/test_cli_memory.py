@@ -154,7 +154,7 @@ def test_a_missing_file_and_missing_policies(model, tmp_path, capsys):
 def test_other_tables_are_another_answer(model, tmp_path, capsys):
     own = tmp_path / "own"
     shutil.copytree(policies_dir(), own)
-    file = own / "memory" / "architectures.yaml"
+    file = own / "llama-cpp" / "architectures.yaml"
     file.write_text(file.read_text().replace(" gemma3: {window_every: 6,", " gemma3: {window_every: 2,"))
     path = model("gemma3-4b.gguf")
     assert ask(capsys, path) != ask(capsys, path, "--policies", str(own))
@@ -164,7 +164,7 @@ def test_a_misspelt_column_is_no_answer(model, tmp_path, capsys):
     """Read as no column at all, it would be 17 GiB of cache instead of 2.8."""
     own = tmp_path / "own"
     shutil.copytree(policies_dir(), own)
-    file = own / "memory" / "architectures.yaml"
+    file = own / "llama-cpp" / "architectures.yaml"
     file.write_text(file.read_text().replace(" gemma3: {window_every: 6,", " gemma3: {window_evry: 6,"))
     assert main(["memory", model("gemma3-4b.gguf"), "--policies", str(own)]) == 2
     assert "has no column 'window_evry'; did you mean 'window_every'?" in capsys.readouterr().err

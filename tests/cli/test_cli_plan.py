@@ -42,10 +42,10 @@ def test_the_json_has_the_shape_that_is_promised(place) -> None:
     assert plan["argv"] == [token for flag in plan["flags"] for token in flag["tokens"]]
     decision = next(d for d in plan["decisions"] if d["name"] == "kv.type")
     assert set(decision) == {"name", "value", "rule", "level", "source", "because", "facts", "beaten"}
-    assert decision["source"]["file"] == "policies/memory/kv.yaml"
+    assert decision["source"]["file"] == "policies/llama-cpp/kv.yaml"
     assert decision["facts"]["settings.kv_type"]["value"] is None
     assert {"rule": "operator", "why": "settings.kv_type is not set"} in decision["beaten"]
-    assert {file["policy"] for file in plan["policy"]["files"]} >= {"memory/kv", "llama-cpp/argv"}
+    assert {file["policy"] for file in plan["policy"]["files"]} >= {"llama-cpp/kv", "llama-cpp/argv"}
     assert {file["role"] for file in plan["files"]} == {"model", "draft"}
 
 

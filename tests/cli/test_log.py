@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 from gezel_rules.cli import main
+from gezel_rules.places import policies_dir
 
 FAILED = "ggml_cuda_init: failed to initialize CUDA: no CUDA-capable device is detected\n"
 HEALTHY = "llama_model_load_from_file_impl: using device CUDA0 (RTX 4070) - 11011 MiB free\n"
@@ -32,7 +34,7 @@ def test_json_has_exactly_the_promised_shape(log, capsys):
     assert set(said) == {"gpu", "detail", "failure", "advice", "rule"}
     assert set(said["rule"]) == {"id", "file", "line"}
     assert (said["gpu"], said["detail"], said["failure"]) == ("in-use", "CUDA0 (RTX 4070)", "cuda-oom")
-    assert said["rule"]["file"] == "policies/logs/failures.yaml"
+    assert said["rule"]["file"] == "policies/llama-cpp/logs/failures.yaml"
 
 
 def test_text_shows_verdict_failure_line_advice_and_rules(log, capsys):
@@ -97,8 +99,7 @@ def test_bad_input_is_one_line_at_exit_2(capsys, arguments, said):
 
 
 def test_other_policies(tmp_path, log, capsys):
-    logs = tmp_path / "mine" / "logs"
-    logs.mkdir(parents=True)
+    logs = shutil.copytree(policies_dir(), tmp_path / "mine") / "logs"
     logs.joinpath("own.yaml").write_text(
         "policy: logs/own\nversion: 1.0.0\nsummary: One rule.\n"
         "patterns:\n  - {id: gone, failure: gone-away, needs: gone away, match: gone away, matches: [all gone away]}\n"

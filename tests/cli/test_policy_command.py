@@ -14,9 +14,9 @@ from gezel_rules.author.check import read_library
 from gezel_rules.author.page import page
 from gezel_rules.author.show import Index
 from gezel_rules.cli import main, policy
-from gezel_rules.engines.llama_cpp.functions import SIGNATURES
-from gezel_rules.facts.vocabulary import WORDS, fact_types
+from gezel_rules.facts.vocabulary import WORDS
 from gezel_rules.places import policies_dir
+from gezel_rules.planner.policies import LANGUAGES
 
 POLICY = """policy: kv/kv
 version: 1.2.0
@@ -68,7 +68,7 @@ def shown(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 def test_the_shipped_policies_are_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     report = json.loads(shown(capsys, "check", "--json"))
     assert (report["problems"], report["warnings"]) == ([], [])
-    assert report["files"] == len(list(policies_dir().glob("*/*.yaml")))
+    assert report["files"] == len(list(policies_dir().rglob("*.yaml")))
     line = shown(capsys, "check")
     assert line == (
         f"checked {report['files']} files, {report['decisions']} decisions, {report['tables']} tables: no problems\n"
@@ -198,7 +198,7 @@ def test_show_a_flag_in_any_spelling(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.fixture(scope="module")
 def index() -> Index:
     return Index(
-        read_library(policies_dir(), fact_types(), SIGNATURES), {word.name: policy._fact(word) for word in WORDS}
+        read_library(policies_dir(), "llama-cpp", LANGUAGES), {word.name: policy._fact(word) for word in WORDS}
     )
 
 

@@ -74,7 +74,7 @@ def test_every_value_knows_its_place(values: list[str]) -> None:
         assert (entry.key.line, entry.key.column) == (2 + 2 * n, 1)
 
 
-SHIPPED = sorted([*policies_dir().glob("*/*.yaml"), *catalog_dir().glob("*/*.yaml")])
+SHIPPED = sorted([*policies_dir().rglob("*.yaml"), *catalog_dir().glob("*/*.yaml")])
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gezel_rules.logs.model import LogPolicy
-from gezel_rules.logs.watch import Verdict, classify, load_log_policy
+from gezel_rules.logs.sealed import log_policy
+from gezel_rules.logs.watch import Verdict, classify
 from gezel_rules.places import policies_dir
+from gezel_rules.planner.policies import read_policies
 
 FILE = Path(__file__).parent.parent / "data" / "logs" / "cases.jsonl"
 
@@ -23,7 +25,7 @@ def cases() -> tuple[dict[str, Any], ...]:
 @cache
 def shipped() -> LogPolicy:
     """The log policy that is shipped."""
-    return load_log_policy(policies_dir())
+    return log_policy(read_policies(policies_dir(), None))
 
 
 def judged(case: dict[str, Any], lines: list[str] | None = None) -> Verdict:

@@ -11,10 +11,15 @@ from log_cases import shipped
 
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.errors import BadInput
+from gezel_rules.logs import load as watch_load
 from gezel_rules.logs.bounded_regex import faults
-from gezel_rules.logs.load import load_log_policy
+from gezel_rules.logs.load import read_logs
 from gezel_rules.logs.model import Condition, holds, range_of, version_of
+from gezel_rules.logs.sealed import log_policy
 from gezel_rules.places import policies_dir, schemas_dir
+from gezel_rules.planner.policies import read_policies
+from gezel_rules.policy.files import log_policy_paths
+from gezel_rules.policy.sources import read_sources
 
 HEAD = "policy: logs/own\nversion: 1.0.0\nsummary: Words.\n"
 GOOD = "patterns:\n  - {id: lost, gpu: no-devices, needs: no GPU here, match: '^no GPU here', matches: [no GPU here]}\n"
@@ -22,18 +27,24 @@ GOOD = "patterns:\n  - {id: lost, gpu: no-devices, needs: no GPU here, match: '^
 
 @pytest.fixture
 def load(tmp_path):
-    def write(text):
+    def write(text, backends=None):
         directory = tmp_path / "policies" / "logs"
         directory.mkdir(parents=True, exist_ok=True)
         directory.joinpath("own.yaml").write_text(HEAD + text)
-        return load_log_policy(directory.parent)
+        return loaded(directory.parent, backends)
 
     return write
 
 
-def problems(load, text):
+def loaded(directory, backends=None):
+    """The log policies of a directory, for the family llama-cpp."""
+    sources = read_sources(log_policy_paths(directory), directory, ["llama-cpp"])
+    return read_logs(sources.of("llama-cpp"), backends or {})
+
+
+def problems(load, text, backends=None):
     with pytest.raises(BadInput) as caught:
-        load(text)
+        load(text, backends)
     return [str(problem) for problem in caught.value.problems]
 
 
@@ -87,8 +98,8 @@ def test_what_is_wrong_is_said_with_its_place(load, text, said):
 
 
 def test_all_problems_of_all_files_at_once(tmp_path):
-    directory = tmp_path / "policies" / "logs"
-    shutil.copytree(policies_dir() / "logs", directory)
+    shutil.copytree(policies_dir(), tmp_path / "policies")
+    directory = tmp_path / "policies" / "llama-cpp" / "logs"
     for name, before, after in (
         ("gpu-used", "gpu: in-use", "gpu: in-us"),
         ("model", "needs: [MTP layers", "needs: [MTP"),
@@ -96,10 +107,10 @@ def test_all_problems_of_all_files_at_once(tmp_path):
         path = directory / f"{name}.yaml"
         path.write_text(path.read_text().replace(before, after, 1))
     with pytest.raises(BadInput) as caught:
-        load_log_policy(directory.parent)
+        loaded(tmp_path / "policies", {"cuda": True, "rocm": True, "vulkan": True, "sycl": True, "cpu": False})
     assert {problem.span.file for problem in caught.value.problems} == {
-        "policies/logs/gpu-used.yaml",
-        "policies/logs/model.yaml",
+        "policies/llama-cpp/logs/gpu-used.yaml",
+        "policies/llama-cpp/logs/model.yaml",
     }
 
 
@@ -108,12 +119,50 @@ def test_a_file_is_named_after_its_policy(tmp_path):
     directory.mkdir(parents=True)
     directory.joinpath("other.yaml").write_text(HEAD + GOOD)
     with pytest.raises(BadInput, match=r"other.yaml:1:9: policy must be named after its file: 'logs/other'"):
-        load_log_policy(directory.parent)
+        loaded(directory.parent)
 
 
 def test_no_files_is_an_error(tmp_path):
+    shutil.copytree(policies_dir(), tmp_path / "policies", ignore=shutil.ignore_patterns("logs"))
     with pytest.raises(BadInput, match="no log policy files"):
-        load_log_policy(tmp_path)
+        log_policy(read_policies(tmp_path / "policies", None))
+
+
+def test_what_is_kept_is_what_was_read(tmp_path, monkeypatch):
+    """The second time nothing is read and proved again, and the policy is the same."""
+    first = log_policy(read_policies(policies_dir(), tmp_path))
+    monkeypatch.setattr(watch_load, "read_logs", None)
+    again = log_policy(read_policies(policies_dir(), tmp_path))
+    assert again == first
+    assert again.patterns["ready"].match.search("srv  llama_server: model loaded")
+    (kept,) = tmp_path.glob("logs-*.json")
+    kept.write_bytes(kept.read_bytes()[:-1])
+    with pytest.raises(TypeError):  # cut short: it is read again, which is switched off here
+        log_policy(read_policies(policies_dir(), tmp_path))
+
+
+def test_backends_are_said_once(load):
+    """Those that a build here may compute on are rows of a table; a log policy adds others."""
+    table = {"cuda": True, "cpu": False}
+    policy = load(GOOD + "backends: [hip, blas]\nwithout_gpu: [blas]\n", table)
+    assert policy.backends == {"cuda", "cpu", "hip", "blas"}
+    assert policy.without_gpu == {"cpu", "blas"}
+    (said,) = problems(load, GOOD + "backends: [hip, cuda]\n", table)
+    assert said.endswith("'cuda' is a row of the table 'backends' already")
+
+
+def test_a_family_gives_classes_of_every_family_their_place(tmp_path):
+    directory = tmp_path / "policies"
+    shared = "failures:\n  - {id: killed, says: a, advice: b}\n  - {id: crashed, says: a, advice: b}\n"
+    own = "failures:\n  - {id: worst, says: a, advice: b}\n  - {id: crashed}\n  - {id: vague, says: a, advice: b}\n"
+    for name, text in {"logs/own": HEAD + shared, "llama-cpp/logs/own": f"{HEAD}engine: llama-cpp\n{own}"}.items():
+        path = directory / f"{name}.yaml"
+        path.parent.mkdir(parents=True)
+        path.write_text(text.replace("policy: logs/own", f"policy: {name}"))
+    assert [failure.id for failure in loaded(directory).failures] == ["worst", "crashed", "vague", "killed"]
+    path.write_text(path.read_text().replace("{id: crashed}", "{id: crushed}"))
+    with pytest.raises(BadInput, match=r"no failure class 'crushed' to stand here; did you mean 'crashed'\?"):
+        loaded(directory)
 
 
 def test_words_are_filled_in(load):
@@ -141,7 +190,7 @@ def schema():
     return json.loads((schemas_dir() / "log-policy.schema.json").read_text())
 
 
-@pytest.mark.parametrize("path", sorted((policies_dir() / "logs").glob("*.yaml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", log_policy_paths(policies_dir()), ids=lambda p: p.stem)
 def test_shipped_files_follow_the_schema(path, schema):
     jsonschema.Draft202012Validator(schema).validate(load_yaml(path).plain())
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from small_set import drafts_of
 
 from gezel_rules.cli import main
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.errors import BadInput
 from gezel_rules.places import schemas_dir
-from gezel_rules.policy.load import load_drafts
-from gezel_rules.policy.seal import policy_paths
+from gezel_rules.policy.files import policy_paths
 
 CASES = sorted(path for path in (Path(__file__).parent.parent / "data" / "bad-policies").iterdir() if path.is_dir())
 SCHEMA = Draft202012Validator(json.loads((schemas_dir() / "policy.schema.json").read_text()))
@@ -61,4 +61,4 @@ def test_what_the_schema_refuses_the_loader_refuses(case: Path) -> None:
         except BadInput:
             continue  # refused before anybody looks at its shape
         if not SCHEMA.is_valid(plain):
-            assert load_drafts([path], directory).problems, path
+            assert drafts_of([path], directory).problems, path

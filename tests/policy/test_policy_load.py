@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small_set import FACTS, FUNCTIONS, TABLES, compile_set, policy_text, write_set
+from small_set import FAMILY, TABLES, compile_set, languages, policy_text, write_set
 
 from gezel_rules.errors import BadInput
+from gezel_rules.policy.files import policy_paths
 from gezel_rules.policy.model import Rule
-from gezel_rules.policy.seal import compile_policies, policy_paths
+from gezel_rules.policy.seal import compile_policies
 
 
 def test_the_short_form_is_a_decision_of_one_rule(tmp_path: Path) -> None:
@@ -113,14 +114,14 @@ chosen: {when: enough is not none, then: enough}
 def test_tests_beside_policies_are_read_by_others(tmp_path: Path) -> None:
     base = write_set(tmp_path, {"kv/kv": policy_text("kv/kv", "a: {then: 1}"), "kv/kv_test": "not: [a policy"})
     assert [path.name for path in policy_paths(base)] == ["kv.yaml"]
-    assert list(compile_policies(policy_paths(base), base, FACTS, FUNCTIONS).decisions) == ["a"]
+    assert list(compile_policies(base, FAMILY, languages()).decisions) == ["a"]
 
 
 def test_identity_of_files(tmp_path: Path) -> None:
     base = write_set(
         tmp_path, {"kv/kv": policy_text("kv/kv", "a: {then: 1}"), "b/c": policy_text("b/c", "b: {then: 1}")}
     )
-    files = compile_policies(policy_paths(base), base, FACTS, FUNCTIONS).files
+    files = compile_policies(base, FAMILY, languages()).files
     assert [(file.policy, file.version, file.file) for file in files] == [
         ("b/c", "1.0.0", "policies/b/c.yaml"),
         ("kv/kv", "1.0.0", "policies/kv/kv.yaml"),

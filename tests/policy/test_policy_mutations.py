@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_set import CALLABLES, FACTS, FUNCTIONS, TABLES, WORLD, policy_text
+from small_set import CALLABLES, FAMILY, TABLES, WORLD, languages, policy_text
 
 from gezel_rules.decisions.decide import decide
-from gezel_rules.engines.llama_cpp.functions import SIGNATURES
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import Fact
-from gezel_rules.facts.vocabulary import fact_types
 from gezel_rules.places import policies_dir
-from gezel_rules.policy.seal import compile_policies, policy_paths
+from gezel_rules.planner.policies import LANGUAGES
+from gezel_rules.policy.files import policy_paths
+from gezel_rules.policy.seal import compile_policies
 
 SHIPPED = [path for path in policy_paths(policies_dir()) if path.name != "architectures.yaml"]
-TEXTS = {f"{path.parent.name}/{path.stem}": path.read_text() for path in SHIPPED}
+TEXTS = {path.relative_to(policies_dir()).with_suffix("").as_posix(): path.read_text() for path in SHIPPED}
 WHOLE = policy_text(
     "kv/kv",
     """
@@ -57,7 +57,7 @@ def test_a_damaged_set_is_refused_or_judged(text: str, tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     facts: dict[str, Fact] = {**WORLD, "gpu.free": Fact(2_000_000, "test")}
     try:
-        decide(compile_policies([path], path.parent.parent, FACTS, FUNCTIONS), facts, CALLABLES)
+        decide(compile_policies(path.parent.parent, FAMILY, languages()), facts, CALLABLES)
     except BadInput as error:
         for problem in error.problems:
             assert problem.span is not None
@@ -75,6 +75,6 @@ def test_a_damaged_shipped_policy_is_refused_or_loads(name: str, data: st.DataOb
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(data.draw(damaged(text)) if other == name else text, encoding="utf-8")
     try:
-        compile_policies(policy_paths(base), base, fact_types(), SIGNATURES)
+        compile_policies(base, "llama-cpp", LANGUAGES)
     except BadInput as error:
         assert all(problem.with_caret() for problem in error.problems)

@@ -14,9 +14,9 @@ from small_set import policy_text, write_set
 from gezel_rules.cli import main
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.policies import needs
+from gezel_rules.planner.policies import LANGUAGES
 
-NEEDS = needs()
+NEEDS = LANGUAGES["llama-cpp"]().needs
 BY_CALL = ("rows", "row", "listed", "unlisted")
 CODE = Path(__file__).parent.parent.parent / "gezel_rules"
 OWN_FILE = re.compile(r"embedded_\w+")
@@ -53,7 +53,7 @@ def test_every_table_that_code_reads_is_declared() -> None:
 
 
 def test_every_decision_that_code_reads_is_declared() -> None:
-    known = {name for path in policies_dir().glob("*/*.yaml") for name in load_yaml(path).plain().get("decisions", ())}
+    known = {name for path in policies_dir().rglob("*.yaml") for name in load_yaml(path).plain().get("decisions", ())}
     read = _read_by_code("value", "judgements") & known
     assert len(read) > 8
     assert sorted(read - set(NEEDS.decisions)) == []
@@ -76,24 +76,24 @@ def _replace(directory: Path, name: str, old: str, new: str) -> None:
 
 
 def test_a_set_without_them_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _replace(copy, "memory/placement.yaml", "\n  offload_steps:", "\n  offload_step:")
+    _replace(copy, "llama-cpp/placement.yaml", "\n  offload_steps:", "\n  offload_step:")
     _replace(copy, "memory/capacity.yaml", "    ram: ", "    rum: ")
     _replace(copy, "backends/backends.yaml", "label: {kind: text,", "label: {kind: text, optional: true,")
-    _replace(copy, "memory/kv.yaml", "      quantised: {kind: flag,", "      quantized: {kind: flag,")
-    kv = copy / "memory" / "kv.yaml"
+    _replace(copy, "llama-cpp/kv.yaml", "      quantised: {kind: flag,", "      quantized: {kind: flag,")
+    kv = copy / "llama-cpp" / "kv.yaml"
     kv.write_text(kv.read_text().replace("{quantised: ", "{quantized: ").replace(".quantised", ".quantized"))
-    _replace(copy, "memory/placement.yaml", "kv_types[kv.type].quantised", "kv_types[kv.type].quantized")
-    _replace(copy, "backends/backends.yaml", "\n  prompt.endpoint:", "\n  prompt.end:")
+    _replace(copy, "llama-cpp/placement.yaml", "kv_types[kv.type].quantised", "kv_types[kv.type].quantized")
+    _replace(copy, "llama-cpp/address.yaml", "\n  prompt.endpoint:", "\n  prompt.end:")
     assert main(["policy", "check", str(copy)]) == 2
     said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(" ")]
     assert [re.sub(r":\d+:\d+:", ":", line) for line in said] == [
         "policies: no decision 'prompt.endpoint', which every plan needs",
         "policies: no table 'offload_steps', which this program reads",
         "policies/backends/backends.yaml: column 'label' of 'backends' must be text, not text or none",
-        "policies/memory/capacity.yaml: table 'pool_kinds' has no row 'ram', which this program reads",
-        "policies/memory/kv.yaml: table 'kv_types' must declare column 'quantised' (true or false): "
+        "policies/llama-cpp/kv.yaml: table 'kv_types' must declare column 'quantised' (true or false): "
         "this program reads it",
-        f"checked {len(list(copy.glob('*/*.yaml')))} files: 5 problems",
+        "policies/memory/capacity.yaml: table 'pool_kinds' has no row 'ram', which this program reads",
+        f"checked {len(list(copy.rglob('*.yaml')))} files: 5 problems",
     ]
     assert main(["--policies", str(copy), "plan", "qwen3-8b", "--host", "rtx-4090"]) == 2
     assert capsys.readouterr().err == (
@@ -122,7 +122,9 @@ def test_part_of_a_set_can_be_checked(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_one_fault_is_said_once(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What reads a decision at fault is not blamed for the type it then seems to have."""
-    _replace(copy, "memory/placement.yaml", "then: place(kv.type, window.tokens,", "then: place(kv.type, window.tokns,")
+    _replace(
+        copy, "llama-cpp/placement.yaml", "then: place(kv.type, window.tokens,", "then: place(kv.type, window.tokns,"
+    )
     assert main(["policy", "check", str(copy)]) == 2
     said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(" ")]
     assert len(said) == 2

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_set import FACTS, FUNCTIONS, TABLES, policy_text, write_set
+from small_set import FACTS, FAMILY, TABLES, languages, policy_text, write_set
 
 from gezel_rules.documents.source import load_yaml
-from gezel_rules.engines.llama_cpp.functions import SIGNATURES
 from gezel_rules.errors import BadInput
-from gezel_rules.facts.vocabulary import fact_types
 from gezel_rules.lang.types import TEXT, Function
 from gezel_rules.places import policies_dir
+from gezel_rules.planner.policies import LANGUAGES
 from gezel_rules.policy import seal
+from gezel_rules.policy.files import log_policy_paths, policy_paths
 from gezel_rules.policy.model import PolicySet
-from gezel_rules.policy.seal import compile_policies, load_policies, policy_paths
+from gezel_rules.policy.seal import compile_policies, load_policies
 
 DECISIONS = """
 kv.type:
@@ -43,7 +43,7 @@ LOG = "policy: logs/gpu\nversion: 1.0.0\nsummary: Patterns.\npatterns: [{id: a, 
 
 def _digest(directory: Path, text: str, log: str = LOG) -> str:
     base = write_set(directory, {"kv/kv": text, "logs/gpu": log})
-    return compile_policies(policy_paths(base), base, FACTS, FUNCTIONS).digest
+    return compile_policies(base, FAMILY, languages()).digest
 
 
 @pytest.mark.parametrize(
@@ -134,13 +134,11 @@ def test_the_shipped_set_written_anew_is_the_same_set(tmp_path: Path, seed: int)
         target.parent.mkdir(parents=True, exist_ok=True)
         plain = load_yaml(path).plain()
         target.write_text(_as_json(plain, order) if plain.get("decisions") else path.read_text())
-    for path in (shipped / "logs").glob("*.yaml"):
-        target = tmp_path / "policies" / "logs" / path.name
-        target.parent.mkdir(exist_ok=True)
+    for path in log_policy_paths(shipped):
+        target = tmp_path / "policies" / path.relative_to(shipped)
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(path.read_bytes())
-    anew, before = (
-        compile_policies(policy_paths(d), d, fact_types(), SIGNATURES) for d in (tmp_path / "policies", shipped)
-    )
+    anew, before = (compile_policies(d, "llama-cpp", LANGUAGES) for d in (tmp_path / "policies", shipped))
     assert anew.digest == before.digest
     assert [_without_lines(d) for d in anew.decisions.values()] == [
         _without_lines(d) for d in before.decisions.values()
@@ -161,9 +159,9 @@ def _cache(directory: Path) -> Path:
 
 
 def test_a_cached_set_is_the_compiled_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cold = load_policies(policies_dir(), fact_types(), SIGNATURES, _cache(tmp_path))
+    cold = load_policies(policies_dir(), "llama-cpp", LANGUAGES, _cache(tmp_path))
     monkeypatch.setattr(seal, "compile_policies", None)  # nothing is compiled from here on
-    warm = load_policies(policies_dir(), fact_types(), SIGNATURES, _cache(tmp_path))
+    warm = load_policies(policies_dir(), "llama-cpp", LANGUAGES, _cache(tmp_path))
     assert _same(cold, warm)
     assert [list(rows) for rows in cold.tables.values()] == [list(rows) for rows in warm.tables.values()]
 
@@ -176,7 +174,7 @@ def _small(directory: Path) -> Path:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 def test_a_damaged_cache_is_compiled_again(tmp_path: Path, damage: st.DataObject) -> None:
     base = _small(tmp_path)
-    whole = load_policies(base, FACTS, FUNCTIONS, _cache(tmp_path))
+    whole = load_policies(base, FAMILY, languages(), _cache(tmp_path))
     (kept,) = _cache(tmp_path).iterdir()
     data = kept.read_bytes()
     if damage.draw(st.booleans()):
@@ -185,7 +183,7 @@ def test_a_damaged_cache_is_compiled_again(tmp_path: Path, damage: st.DataObject
         at = damage.draw(st.integers(0, len(data) - 1))
         changed = data[:at] + bytes([data[at] ^ damage.draw(st.integers(1, 255))]) + data[at + 1 :]
     kept.write_bytes(changed)
-    assert _same(load_policies(base, FACTS, FUNCTIONS, _cache(tmp_path)), whole)
+    assert _same(load_policies(base, FAMILY, languages(), _cache(tmp_path)), whole)
     assert kept.read_bytes() == data
 
 
@@ -194,65 +192,65 @@ def test_a_damaged_cache_is_compiled_again(tmp_path: Path, damage: st.DataObject
 )
 def test_a_cache_of_another_make_is_compiled_again(tmp_path: Path, body: bytes) -> None:
     base = _small(tmp_path)
-    whole = load_policies(base, FACTS, FUNCTIONS, _cache(tmp_path))
+    whole = load_policies(base, FAMILY, languages(), _cache(tmp_path))
     (kept,) = _cache(tmp_path).iterdir()
     kept.write_bytes(seal.hashlib.sha256(body).digest() + body)
-    assert _same(load_policies(base, FACTS, FUNCTIONS, _cache(tmp_path)), whole)
+    assert _same(load_policies(base, FAMILY, languages(), _cache(tmp_path)), whole)
 
 
 def test_another_vocabulary_checks_again(tmp_path: Path) -> None:
     base = _small(tmp_path)
-    load_policies(base, FACTS, FUNCTIONS, _cache(tmp_path))
+    load_policies(base, FAMILY, languages(), _cache(tmp_path))
     fewer = {name: type_ for name, type_ in FACTS.items() if name != "settings.kv_type"}
     with pytest.raises(BadInput, match=r"kv/kv\.yaml:14:15: unknown fact 'settings\.kv_type'"):
-        load_policies(base, fewer, FUNCTIONS, _cache(tmp_path))
+        load_policies(base, FAMILY, languages(fewer), _cache(tmp_path))
     numbers = {**FACTS, "settings.kv_type": FACTS["settings.window"]}
     with pytest.raises(BadInput, match="the rules above give"):
-        load_policies(base, numbers, FUNCTIONS, _cache(tmp_path))
+        load_policies(base, FAMILY, languages(numbers), _cache(tmp_path))
 
 
 def test_another_signature_checks_again(tmp_path: Path) -> None:
     base = write_set(tmp_path, {"kv/kv": policy_text("kv/kv", "a: {then: 'divisible(model.layers, 2)'}")})
-    load_policies(base, FACTS, FUNCTIONS, _cache(tmp_path))
+    load_policies(base, FAMILY, languages(), _cache(tmp_path))
     with pytest.raises(BadInput, match="needs text, not whole number"):
-        load_policies(base, FACTS, {"divisible": Function((TEXT, TEXT), TEXT)}, _cache(tmp_path))
+        load_policies(base, FAMILY, languages(FACTS, {"divisible": Function((TEXT, TEXT), TEXT)}), _cache(tmp_path))
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     base = _small(tmp_path)
-    before = load_policies(base, FACTS, FUNCTIONS, _cache(tmp_path))
+    before = load_policies(base, FAMILY, languages(), _cache(tmp_path))
     path = base / "kv" / "kv.yaml"
     path.write_text(path.read_text().replace("--fit", "--fix"))
-    after = load_policies(base, FACTS, FUNCTIONS, _cache(tmp_path))
+    after = load_policies(base, FAMILY, languages(), _cache(tmp_path))
     assert (before.decisions["flag.fit"].flag, after.decisions["flag.fit"].flag) == ("--fit", "--fix")
 
 
 def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path) -> None:
     blocked = tmp_path / "cache"
     blocked.write_text("a file where the directory should be")
-    assert load_policies(_small(tmp_path), FACTS, FUNCTIONS, blocked).flags == ("flag.kv", "flag.fit")
+    assert load_policies(_small(tmp_path), FAMILY, languages(), blocked).flags == ("flag.kv", "flag.fit")
 
 
 def test_broken_policies_are_not_cached(tmp_path: Path) -> None:
     base = write_set(tmp_path, {"kv/kv": WHOLE.replace("is not none", "is not nine")})
     for _ in range(2):
         with pytest.raises(BadInput, match="'is' is for none only"):
-            load_policies(base, FACTS, FUNCTIONS, _cache(tmp_path))
+            load_policies(base, FAMILY, languages(), _cache(tmp_path))
     assert not _cache(tmp_path).exists()
 
 
 def test_no_directory_and_no_policies(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no such policy directory"):
-        load_policies(tmp_path / "nowhere", FACTS, FUNCTIONS)
+        load_policies(tmp_path / "nowhere", FAMILY, languages())
     with pytest.raises(BadInput, match="no policy files"):
-        load_policies(tmp_path, FACTS, FUNCTIONS)
+        load_policies(tmp_path, FAMILY, languages())
 
 
 def test_a_cache_does_not_grow_with_every_edit(tmp_path: Path) -> None:
     base = _small(tmp_path)
     for number in range(seal.KEPT_SETS + 4):
         (base / "kv" / "kv.yaml").write_text(WHOLE.replace("bytes: 64", f"bytes: {number}"))
-        load_policies(base, FACTS, FUNCTIONS, _cache(tmp_path))
+        load_policies(base, FAMILY, languages(), _cache(tmp_path))
     kept = list(_cache(tmp_path).iterdir())
     assert len(kept) == seal.KEPT_SETS
     assert any(f'"bytes":{number}' in path.read_bytes().decode("latin-1") for path in kept)

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_set import compile_set, decided
+from small_set import compile_set, decided, drafts_of
 
 from gezel_rules.cli import main
 from gezel_rules.documents.source import Node
 from gezel_rules.errors import BadInput
 from gezel_rules.places import policies_dir
-from gezel_rules.planner.policies import needs
-from gezel_rules.policy.load import load_drafts
+from gezel_rules.planner.policies import LANGUAGES
+from gezel_rules.policy.files import policy_paths
 from gezel_rules.policy.needs import annotation_of
-from gezel_rules.policy.seal import policy_paths
 from gezel_rules.policy.tables import TableDraft
 from gezel_rules.record import NamedTuple
 
-DRAFTS = load_drafts(policy_paths(policies_dir()), policies_dir())
+DRAFTS = drafts_of(policy_paths(policies_dir()), policies_dir())
+NEEDS = LANGUAGES["llama-cpp"]().needs
 
 TYPES = """
 kinds:
@@ -130,7 +130,7 @@ def test_every_column_says_what_it_means() -> None:
 def test_records_and_shipped_tables_have_the_same_columns() -> None:
     """Columns for people, and those that only rules read, are no fields; every other one is."""
     whens = " ".join(str(draft.decision) for draft in DRAFTS.decisions.values())
-    for name, need in needs().tables.items():
+    for name, need in NEEDS.tables.items():
         if need.record is None:
             continue
         columns = {column: annotation_of(found) for column, found in DRAFTS.tables[name].declared.columns.items()}
@@ -155,13 +155,13 @@ def test_a_misspelt_column_is_found_in_every_shipped_table(tmp_path: Path) -> No
     tried = 0
     for path in policy_paths(policies_dir()):
         text, copy = path.read_text(), tmp_path / path.relative_to(policies_dir())
-        copy.parent.mkdir(exist_ok=True)
-        for table in load_drafts([path], policies_dir()).tables.values():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        for table in drafts_of([path], policies_dir()).tables.values():
             for column, cell in _first_cells(table).items():
                 assert cell.key is not None
                 start = cell.key.start
                 copy.write_text(f"{text[:start]}{column[:-1]}_{text[start + len(column) :]}")
-                spans = [problem.span for problem in load_drafts([copy], tmp_path).problems]
+                spans = [problem.span for problem in drafts_of([copy], tmp_path).problems]
                 assert (cell.key.line, cell.key.column) in [(span.line, span.column) for span in spans if span], column
                 tried += 1
     assert tried > 100

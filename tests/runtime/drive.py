@@ -15,13 +15,15 @@ from gezel_rules.cli import run as run_command
 from gezel_rules.cli import serve as serve_command
 from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import GezelError
-from gezel_rules.logs.watch import classify, load_log_policy
+from gezel_rules.logs.sealed import log_policy
+from gezel_rules.logs.watch import classify
+from gezel_rules.planner.policies import read_policies
 from gezel_rules.runtime.launch import Guide, Order
 
 
 def prepare(args: argparse.Namespace, ground: run_command.Ground) -> run_command.Prepared:
     engine = find_engine(args.engine, os.environ)
-    policy = load_log_policy(places.policies_dir())
+    policy = log_policy(read_policies(places.policies_dir(), None))
 
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)

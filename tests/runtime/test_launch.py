@@ -11,7 +11,9 @@ import pytest
 
 from gezel_rules import places
 from gezel_rules.errors import EngineFailed
-from gezel_rules.logs.watch import Verdict, classify, load_log_policy
+from gezel_rules.logs.sealed import log_policy
+from gezel_rules.logs.watch import Verdict, classify
+from gezel_rules.planner.policies import read_policies
 from gezel_rules.runtime import journal, leases, recover, registry
 from gezel_rules.runtime.interrupts import Interrupts
 from gezel_rules.runtime.launch import Guide, Order, died, exit_words, launched
@@ -24,7 +26,7 @@ PORT = ("--port", "0")
 @pytest.fixture(scope="session")
 def judge():
     """The shipped log policy's verdict, as for a CUDA build."""
-    policy = load_log_policy(places.policies_dir())
+    policy = log_policy(read_policies(places.policies_dir(), None))
     return lambda lines, exit_status: classify(lines, policy, "cuda", exit_status)
 
 

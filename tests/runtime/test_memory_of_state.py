@@ -218,7 +218,7 @@ def test_a_supervision_policy_that_lacks_something(tmp_path):
 def test_a_listening_line_names_host_and_port(tmp_path):
     policies = tmp_path / "policies"
     shutil.copytree(policies_dir(), policies)
-    file = policies / "runtime" / "supervision.yaml"
+    file = policies / "llama-cpp" / "address.yaml"
     file.write_text(file.read_text().replace("(?P<port>", "(?P<prot>"))
     with pytest.raises(BadInput, match=r"'listening_lines': .* names no "):
         load_supervision(policies)

@@ -13,7 +13,7 @@ from gezel_rules.engines.llama_cpp.memory.tables import (
     TensorRow,
 )
 from gezel_rules.facts.vocabulary import WORDS
-from gezel_rules.policy.needs import LIST, Needs, TableNeed
+from gezel_rules.policy.language import Needs, TableNeed
 from gezel_rules.record import NamedTuple
 
 DECISIONS = (
@@ -76,16 +76,16 @@ _PLAN = {
     "degradation": TableNeed(("step",), Degradation),
     "device_prefixes": TableNeed(record=DevicePrefix),
     "drafter_architectures": TableNeed(record=DrafterArchitecture),
-    "integrated_gpus": TableNeed(of="str", kind=LIST),
+    "integrated_gpus": TableNeed(of="str", listed=True),
     "kv_types": TableNeed(record=KvType),
     "launch_summary": TableNeed(("context", "slots", "spec_type"), SummaryRow),
     "nearest_steps": TableNeed(record=NearestStep),
-    "offload_steps": TableNeed(of="str", kind=LIST),
+    "offload_steps": TableNeed(of="str", listed=True),
     "option_spellings": TableNeed(of="tuple[str, ...]"),
     "placement_words": TableNeed(("resident", "cpu", "experts", "ffn", "layers", "asked"), of="str"),
-    "projector_architectures": TableNeed(of="str", kind=LIST),
-    "secret_arguments": TableNeed(of="str", kind=LIST),
-    "software_renderers": TableNeed(of="str", kind=LIST),
+    "projector_architectures": TableNeed(of="str", listed=True),
+    "secret_arguments": TableNeed(of="str", listed=True),
+    "software_renderers": TableNeed(of="str", listed=True),
     "windows": TableNeed(("floor",), Window),
 }
 _MEMORY = {

@@ -1,0 +1,76 @@
+"""A YAML value that knows its place: file, line and column, also in the middle of a block scalar. Reads no file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from gezel_rules.errors import Problem, Span
+
+
+class Text:
+    """One file's text and the name people know it by."""
+
+    __slots__ = ("_lines", "name", "text")
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.text = name, text
+        self._lines: list[str] | None = None
+
+    def line(self, number: int) -> str:
+        """The 1-based line, without its end."""
+        if self._lines is None:
+            self._lines = self.text.split("\n")
+        return self._lines[number - 1].rstrip("\r") if 0 < number <= len(self._lines) else ""
+
+    def problem(self, message: str, line: int, column: int, width: int = 1) -> Problem:
+        """A problem at a 1-based place of this text."""
+        return Problem(message, Span(self.name, line, column, width), self.line(line))
+
+
+class Node:
+    """A YAML value at a place. ``value`` is a scalar, a ``dict[str, Node]`` or a ``list[Node]``.
+
+    ``line`` and ``column`` are 1-based; ``start`` and ``end`` are character offsets of the raw text;
+    ``key`` is the node of the mapping key that leads here.
+    """
+
+    __slots__ = ("column", "end", "key", "line", "start", "text", "value")
+
+    def __init__(self, value: Any, text: Text, line: int, column: int, start: int, end: int) -> None:
+        self.value, self.text, self.line, self.column = value, text, line, column
+        self.start, self.end = start, end
+        self.key: Node | None = None
+
+    def problem(self, message: str, width: int | None = None) -> Problem:
+        """A problem with this value, the caret under its first line."""
+        if width is None:
+            room = len(self.text.line(self.line)) - self.column + 1
+            width = max(1, min(self.end - self.start, room)) if not isinstance(self.value, (dict, list)) else 1
+        return self.text.problem(message, self.line, self.column, width)
+
+    def problem_within(self, message: str, offset: int, width: int = 1) -> Problem:
+        """A problem at a character offset of the string value: block scalars, folding and quotes are undone."""
+        from gezel_rules.documents.scalar import raw_index
+
+        raw = self.text.text
+        index = raw_index(raw, self.start, self.end, str(self.value), offset)
+        line = raw.count("\n", 0, index) + 1
+        column = index - (raw.rfind("\n", 0, index) + 1) + 1
+        return self.text.problem(message, line, column, width)
+
+    def plain(self) -> Any:
+        """The value as plain data, places forgotten."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'kv.type'?"`` when something known is close, else nothing."""
+    import difflib  # needed only for a message
+
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,44 @@
+"""The files of a policy directory, by name alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gezel_rules.errors import BadInput
+
+LOGS = "logs"
+"""Folders of log policies: rules over an engine's log, with a grammar and a checker of their own."""
+
+
+def all_paths(directory: Path) -> list[Path]:
+    """Every policy file of a directory, in name order, but for tests beside them.
+
+    Raises BadInput when there is no such directory or no policy in it.
+    """
+    if not directory.is_dir():
+        raise BadInput(f"{directory}: no such policy directory")
+    found = sorted(path for path in directory.glob("*/**/*.yaml") if not path.name.endswith("_test.yaml"))
+    if not found:
+        raise BadInput(f"{directory}: no policy files (expected <area>/<name>.yaml)")
+    return found
+
+
+def policy_paths(directory: Path) -> list[Path]:
+    """The files of tables and decisions."""
+    return [path for path in all_paths(directory) if not is_log(path, directory)]
+
+
+def log_policy_paths(directory: Path) -> list[Path]:
+    """The log policies."""
+    return [path for path in all_paths(directory) if is_log(path, directory)]
+
+
+def is_log(path: Path, directory: Path) -> bool:
+    """Whether a file is a log policy: it lies in a folder of such."""
+    return LOGS in path.relative_to(directory).parts[:-1]
+
+
+def shown_name(path: Path, directory: Path) -> str:
+    """How people know the file: ``policies/kv/kv.yaml``, wherever the set is installed."""
+    name = directory.name or directory.absolute().name
+    return f"{name}/{path.relative_to(directory).as_posix()}"

@@ -1,0 +1,71 @@
+"""The files of a policy directory: which there are, what they hold as YAML, and which of them a family is judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from gezel_rules.documents.node import Node, did_you_mean
+from gezel_rules.documents.source import load_yaml
+from gezel_rules.errors import BadInput, Problem
+from gezel_rules.policy.files import LOGS, shown_name
+from gezel_rules.record import NamedTuple
+
+
+class Source(NamedTuple):
+    """One file: its path below the directory, what it holds, and the family it is for ("": every one)."""
+
+    path: str
+    root: Node
+    engine: str
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is a log policy."""
+        return LOGS in self.path.split("/")[:-1]
+
+    @property
+    def policy(self) -> str:
+        """The name its policy must have: the path without the ending."""
+        return self.path.removesuffix(".yaml")
+
+
+class Sources(NamedTuple):
+    """All files of a directory, in name order; ``unread`` are the names of those that are no YAML."""
+
+    files: tuple[Source, ...]
+    problems: tuple[Problem, ...]
+    unread: tuple[str, ...]
+
+    def of(self, family: str) -> tuple[Source, ...]:
+        """The files a family is judged by: those for all, then its own."""
+        shared = (source for source in self.files if not source.engine)
+        return (*shared, *(source for source in self.files if source.engine == family))
+
+
+def read_sources(paths: Iterable[Path], directory: Path, families: Collection[str]) -> Sources:
+    """Read files, collecting problems over all of them. A file of a family that is not among ``families`` is one."""
+    files: list[Source] = []
+    problems: list[Problem] = []
+    unread: list[str] = []
+    for path in paths:
+        name = shown_name(path, directory)
+        try:
+            root = load_yaml(path, name)
+        except BadInput as error:
+            problems.extend(error.problems)
+            unread.append(name)
+            continue
+        files.append(Source(path.relative_to(directory).as_posix(), root, _engine(root, families, problems)))
+    return Sources(tuple(files), tuple(problems), tuple(unread))
+
+
+def _engine(root: Node, families: Collection[str], problems: list[Problem]) -> str:
+    """The family a file names; one that is no text is said when its head is read."""
+    node = root.value.get("engine") if isinstance(root.value, dict) else None
+    if node is None or not isinstance(node.value, str):
+        return ""
+    if node.value not in families:
+        hint = did_you_mean(node.value, families) or f" (known: {', '.join(families)})"
+        problems.append(node.problem(f"unknown engine family '{node.value}'{hint}"))
+    return node.value
