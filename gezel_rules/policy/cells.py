@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from gezel_rules.documents.kinds import FLAG, INTEGER, LIST, NUMBER, TEXT, fits, kind_of
 from gezel_rules.documents.node import Node, did_you_mean
-from gezel_rules.documents.shape import FLAG, INTEGER, LIST, NUMBER, TEXT, fits, kind_of
 from gezel_rules.errors import Problem
 from gezel_rules.lang.types import Type
 from gezel_rules.record import NamedTuple
