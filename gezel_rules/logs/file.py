@@ -33,7 +33,6 @@ def _literal_fault(text: str) -> str:
 
 LITERAL = Text(least=SHORTEST, fault=_literal_fault)
 EXPRESSION = Text(least=1)
-POLICY_NAME = Text("a path below the policies", ("logs/process",), pattern=r"([a-z][a-z0-9_-]*/)*logs/[a-z][a-z0-9-]*")
 TEXTS = List(TEXT)
 IDS = List(ID)
 VERDICT = Word(GPU_VERDICTS, "verdict")
@@ -140,7 +139,7 @@ RULE = Shape(
         **_BECAUSE,
     },
 )
-FAILURE = Shape(
+_CLASS = Shape(
     "a failure class",
     {
         **_ID,
@@ -151,7 +150,8 @@ FAILURE = Shape(
         **_BECAUSE,
     },
 )
-MENTION = Shape("a place for a failure class", {**_ID}, "The place of a class that is written elsewhere.")
+_MENTION = Shape("a failure class", {**_ID}, "A class that is written elsewhere, and is tried here.")
+FAILURE = Variants("a failure class", {"says": _CLASS, "advice": _CLASS, "id": _MENTION}, otherwise=_CLASS)
 SECTIONS = {
     "words": optional(Map(TEXT), "Named pieces of expressions, used as {{name}}."),
     "backends": optional(TEXTS, "Backend names the caller may give beside the rows of the table 'backends'."),
@@ -168,14 +168,20 @@ SECTIONS = {
     "groups": optional(Map(TEXTS), "One name for several pieces of evidence."),
     "rules": optional(List(RULE), "Verdicts on the GPU; the first whose condition holds."),
     "failures": optional(
-        List(Variants("a failure class", {key: FAILURE for key in FAILURE.fields if key != "id"}, otherwise=MENTION)),
+        List(FAILURE),
         "Failure classes; the first that has evidence. Without a condition any pattern or exit that supports it will "
-        "do. An id alone is the place of a class that is written elsewhere.",
+        "do.",
     ),
     "settled_by": optional(TEXTS, "Patterns after which a fatal failure printed before was not final."),
 }
 LOG_POLICY = Shape(
     "a log policy file",
-    {"policy": required(POLICY_NAME, "Where the file is, without .yaml."), **HEAD, **SECTIONS},
+    {
+        "policy": required(
+            Text(pattern=r"([a-z][a-z0-9_-]*/)*logs/[a-z][a-z0-9-]*"), "Where the file is, without .yaml."
+        ),
+        **HEAD,
+        **SECTIONS,
+    },
     "How an engine's log lines are unwrapped, what they are evidence of, and which verdict follows.",
 )

@@ -14,7 +14,7 @@ from gezel_rules.documents.read import Value, read
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.logs.check import check_references, check_samples
 from gezel_rules.logs.entries import Entries, texts
-from gezel_rules.logs.file import CONDITION, LEVELS, LOG_POLICY, MENTION, SECTIONS
+from gezel_rules.logs.file import CONDITION, LEVELS, LOG_POLICY, SECTIONS
 from gezel_rules.logs.model import Condition, Exit, Failure, LogPolicy, Pattern, Place, Rule
 
 if TYPE_CHECKING:
@@ -83,22 +83,20 @@ class _Reader(Entries):
 
     def _other_backends(self) -> frozenset[str]:
         """Backends that logs speak of and no build here computes on; those that one does are rows of a table."""
-        for found in self.sections["backends"]:
-            for name in found.value:
-                if name.value in self.gpu_backends:
-                    self.problems.append(name.problem(f"'{name.value}' is a row of the table 'backends' already"))
+        for name in (name for found in self.sections["backends"] for name in found.value):
+            if name.value in self.gpu_backends:
+                self.problems.append(name.problem(f"'{name.value}' is a row of the table 'backends' already"))
         return self._names("backends")
 
     def _failures(self) -> tuple[Failure, ...]:
         """The classes in the order they are tried: an entry that is an id alone gives its place to that class."""
         entries = self.each("failures", self._failure)
         classes = {entry.id: entry for entry in entries if isinstance(entry, Failure)}
-        mentions = [entry for entry in entries if isinstance(entry, Value)]
-        for mention in mentions:
-            if mention.value not in classes:
-                said = f"no failure class '{mention.value}' to stand here{did_you_mean(mention.value, classes)}"
-                self.problems.append(mention.problem(said))
-        mentioned = {mention.value for mention in mentions}
+        mentioned = {entry.value for entry in entries if isinstance(entry, Value)}
+        for entry in entries:
+            if isinstance(entry, Value) and entry.value not in classes:
+                said = f"no failure class '{entry.value}' to stand here{did_you_mean(entry.value, classes)}"
+                self.problems.append(entry.problem(said))
         order = [entry.value if isinstance(entry, Value) else entry.id for entry in entries
                  if isinstance(entry, Value) or entry.id not in mentioned]  # fmt: skip
         return tuple(classes[name] for name in dict.fromkeys(order) if name in classes)
@@ -151,9 +149,8 @@ class _Reader(Entries):
 
     def _failure(self, entry: Value) -> Failure | Value | None:
         """A class, or the id of one that is written elsewhere."""
-        if entry.kind is MENTION:
-            mention: Value | None = entry.value.get("id")
-            return mention
+        if entry.value.keys() == {"id"} and entry.complete:
+            return entry["id"]
         if not self._owned(entry):
             return None
         return Failure(

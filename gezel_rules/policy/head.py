@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gezel_rules.documents.declare import TEXT, Name, Shape, Text, optional, required
+from gezel_rules.documents.declare import TEXT, Shape, Text, optional, required
 
 ID = Text("lower case words joined by '-'", ("not-enough",), pattern=r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 VERSION = Text("MAJOR.MINOR.PATCH", ("1.2.0",), pattern=r"[0-9]+\.[0-9]+\.[0-9]+")
@@ -31,8 +31,7 @@ EVIDENCE = Shape(
 )
 HEAD = {
     "engine": optional(
-        Name("engine_families", "engine family"),
-        "The engine family these policies are for. Without it they are for every family.",
+        TEXT, "The engine family these policies are for, such as llama-cpp. Without it they are for every family."
     ),
     "version": required(VERSION, "Raise it with every change of meaning: records carry it."),
     "summary": required(TEXT, "One sentence: the question this file answers."),

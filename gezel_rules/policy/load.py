@@ -82,9 +82,8 @@ def _read_file(source: Source, drafts: Drafts) -> None:
     values = read(source.root, POLICY, drafts.problems)
     if "policy" in values and values.at("policy") != source.policy:
         drafts.problems.append(values["policy"].problem(f"policy must be named after its file: '{source.policy}'"))
-    file = PolicyFile(
-        source.policy, _text(values, "version"), source.root.text.name, _text(values, "summary"), source.engine
-    )
+    head = _text(values, "version"), source.root.text.name, _text(values, "summary")
+    file = PolicyFile(source.policy, *head, source.engine)
     drafts.files.append(file)
     for name, table in (values.at("tables") or {}).items():
         _read_table(name, table.node, drafts)

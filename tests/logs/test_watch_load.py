@@ -11,7 +11,7 @@ from log_cases import shipped
 
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.errors import BadInput
-from gezel_rules.logs import load as watch_load
+from gezel_rules.logs import load as logs_load
 from gezel_rules.logs.bounded_regex import faults
 from gezel_rules.logs.load import read_logs
 from gezel_rules.logs.model import Condition, holds, range_of, version_of
@@ -131,7 +131,7 @@ def test_no_files_is_an_error(tmp_path):
 def test_what_is_kept_is_what_was_read(tmp_path, monkeypatch):
     """The second time nothing is read and proved again, and the policy is the same."""
     first = log_policy(read_policies(policies_dir(), tmp_path))
-    monkeypatch.setattr(watch_load, "read_logs", None)
+    monkeypatch.setattr(logs_load, "read_logs", None)
     again = log_policy(read_policies(policies_dir(), tmp_path))
     assert again == first
     assert again.patterns["ready"].match.search("srv  llama_server: model loaded")
