@@ -128,7 +128,7 @@ def read_column(name: str, node: Node, problems: list[Problem], known: Mapping[s
     )  # fmt: skip
     if "default" not in got:
         return column
-    check_cell(name, "default", got["default"], column, problems)
+    check_cell(f"'default' of '{name}'", got["default"], column, problems)
     return column._replace(default=got["default"].plain()) if len(problems) == before else None
 
 
@@ -170,7 +170,7 @@ def _check_rows(name: str, body: Node, declared: Declared, problems: list[Proble
         problems.append((declared.same_rows_as.key or body).problem(said))
     for row in rows:
         if declared.of is not None:
-            check_cell(name, "a row", row, declared.of, problems)
+            check_cell(f"a row of '{name}'", row, declared.of, problems)
         else:
             _check_row(name, row, declared.columns, problems)
 
@@ -182,7 +182,7 @@ def _check_row(name: str, row: Node, columns: Mapping[str, Column], problems: li
     meant = ""
     for key, cell in row.value.items():
         if key in columns:
-            check_cell(name, key, cell, columns[key], problems)
+            check_cell(f"'{key}' of '{name}'", cell, columns[key], problems)
         else:
             hint = did_you_mean(key, columns)
             problems.append((cell.key or cell).problem(f"table '{name}' has no column '{key}'{hint}"))
