@@ -52,8 +52,10 @@ _SAID = {"pattern": "regular expression", "table": "name of a table"}
 
 
 def check_cell(what: str, cell: Node, column: Column, problems: list[Problem]) -> None:
-    """Add what is wrong with a cell to ``problems``; ``what`` names its column and table. Whether a row of another table
-    exists is asked later."""
+    """Add what is wrong with a cell to ``problems``; ``what`` names its column and table.
+
+    Whether a row of another table exists is asked later.
+    """
     if not fits(KINDS[column.kind], cell.value):
         said = KINDS[column.kind].replace("|", " or ")
         problems.append(cell.problem(f"{what} must be {said}, not {kind_of(cell.value)}"))
