@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
 
 def look(choice: str | None, environ: Mapping[str, str], policies: Path | None, cache: Path | None) -> Offer:
     """Ask the machine and its engine; devices are asked anew, whatever was kept."""
-    from gezel_rules.engines.llama_cpp.find import VARIABLE, find_engine
+    from gezel_rules.engines.llama_cpp.find import VARIABLE, find_engine, judged_by
     from gezel_rules.errors import BadInput
     from gezel_rules.facts.host import host_facts
     from gezel_rules.planner.launch import read_policies
@@ -59,7 +59,7 @@ def look(choice: str | None, environ: Mapping[str, str], policies: Path | None, 
     tables = read_policies(policies or places.policies_dir(), cache).tables
     labels = {name: row["label"] for name, row in tables["backends"].items()}
     try:
-        engine = find_engine(choice, environ)
+        engine = judged_by(find_engine(choice, environ), policies)
     except BadInput as error:
         if choice or environ.get(VARIABLE):
             raise

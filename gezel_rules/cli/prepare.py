@@ -10,7 +10,7 @@ from typing import Any
 
 from gezel_rules.cli import request
 from gezel_rules.cli.run import Ground, Prepared
-from gezel_rules.engines.llama_cpp.find import Engine, find_engine
+from gezel_rules.engines.llama_cpp.find import Engine, find_engine, judged_by
 from gezel_rules.errors import BadInput, Refused
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.planner.launch import Plan, build_of, make_plan, plan_degraded, plan_without_drafter
@@ -21,7 +21,7 @@ from gezel_rules.runtime.supervise import wanted_address
 
 def prepare(args: argparse.Namespace, ground: Ground) -> Prepared:
     """The order for MODEL, pulled if needed. Raises BadInput, Refused when policy says no, TransferFailed."""
-    engine = find_engine(args.engine, ground.environ)
+    engine = judged_by(find_engine(args.engine, ground.environ), args.policies)
     plan = make_plan(request.request_of(args))
     _require_launch(plan)
     wanted_address(plan.argv, ground.rules)  # a port that is taken is said before anything is fetched

@@ -84,10 +84,10 @@ def _host(args: argparse.Namespace, catalog: Path) -> Path | None:
 
 def engine_of(args: argparse.Namespace) -> tuple[str, tuple[str, ...]] | None:
     """Kind and command of the engine found; ``None`` when there is none. Raises BadInput when a named one is none."""
-    from gezel_rules.engines.llama_cpp.find import VARIABLE, find_engine
+    from gezel_rules.engines.llama_cpp.find import VARIABLE, find_engine, judged_by
 
     try:
-        engine = find_engine(args.engine, os.environ)
+        engine = judged_by(find_engine(args.engine, os.environ), args.policies)
     except BadInput:
         if args.engine or os.environ.get(VARIABLE):
             raise

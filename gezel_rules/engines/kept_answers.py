@@ -19,7 +19,8 @@ MAX_BYTES = 1 << 20  # of a cache file; the longest --help makes 30 KB
 _LIBRARIES = (".so", ".dylib", ".dll")
 _OWN = ("ggml", "llama", "mtmd")  # what of a folder's libraries belongs to the engine
 _WHEEL = "xllamacpp"  # what the engine inside this package runs
-_WHEEL_TABLE = "llama-cpp/embedded.yaml"  # and the flags it takes
+_WHEEL_TABLE = "llama-cpp/embedded.yaml"  # and the flags it takes, of the shipped policies or of those named with
+_POLICIES = "--policies"
 
 
 class Kept(NamedTuple):
@@ -105,12 +106,13 @@ def _module_files(command: Sequence[str]) -> Iterator[Path]:
 
     from gezel_rules.places import policies_dir
 
+    own = command.index(_POLICIES) + 1 if _POLICIES in command[:-1] else None
     for name in (command[command.index("-m") + 1], _WHEEL):
         spec = find_spec(name)
         if spec and spec.origin:
             folder = Path(spec.origin).parent
             yield from (folder / name for name in sorted(_names(folder)))
-    yield policies_dir() / _WHEEL_TABLE
+    yield (policies_dir() if own is None else Path(command[own])) / _WHEEL_TABLE
 
 
 def _stat(path: Path) -> list[Any]:

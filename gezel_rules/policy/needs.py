@@ -59,7 +59,7 @@ def _check_column(
     if column is None:
         said = f"table '{table}' must declare {what} ({_said(annotation)}): this program reads it"
         problems.append(key.problem(said))
-    elif annotation_of(column) not in _ACCEPTED.get(annotation, (annotation,)):
+    elif annotation != "Any" and annotation_of(column) not in _ACCEPTED.get(annotation, (annotation,)):
         said = f"{column.said}{' or none' if column.optional else ''}"
         problems.append(key.problem(f"{what} of '{table}' must be {_said(annotation)}, not {said}"))
 

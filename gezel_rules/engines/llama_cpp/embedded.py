@@ -1,8 +1,8 @@
 """The embedded engine: xllamacpp's llama.cpp server in this process, behind llama-server's own command line.
 
-Run as a child: ``python -m gezel_rules.engines.llama_cpp.embedded ARGV…``. Same flags, same log, same HTTP, same exit:
-1 for an argument it cannot honour or a model that does not load, 143 when terminated while loading, 0 when terminated
-after.
+Run as a child: ``python -m gezel_rules.engines.llama_cpp.embedded [--policies DIR] ARGV…``. Same flags, same log, same
+HTTP, same exit: 1 for an argument it cannot honour or a model that does not load, 143 when terminated while loading, 0
+when terminated after.
 The key comes from ``LLAMA_API_KEY``. Variables ``LLAMA_ARG_*`` are not read, and that is said.
 """
 
@@ -12,19 +12,24 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from gezel_rules import places
 from gezel_rules.engines.llama_cpp.embedded_flags import (
     Adapter,
     Member,
     Setting,
     Table,
+    embedded_table,
     help_text,
-    load_table,
     read_argv,
     version_of,
 )
+from gezel_rules.engines.llama_cpp.find import EMBEDDED_POLICIES
+from gezel_rules.engines.llama_cpp.language import FAMILY, language
 from gezel_rules.errors import BadInput
+from gezel_rules.policy.seal import load_policies
 
 MODULE = "gezel_rules.engines.llama_cpp.embedded"
 WHEEL = "xllamacpp"
@@ -37,7 +42,8 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """Do what ``llama-server ARGV`` would do. Errors are one line on stderr, exit 1 as llama-server's."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # loading does not come back to Python: die as llama-server does
     try:
-        table = load_table()
+        directory, argv = _policies(argv)
+        table = _table(directory)
         if answer := _ANSWERS.get(argv[0] if len(argv) == 1 else ""):
             answer(table)
             return 0
@@ -45,6 +51,18 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     except BadInput as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _policies(argv: Sequence[str]) -> tuple[Path, Sequence[str]]:
+    """The directory of policies, where the command names one before llama-server's arguments, and those arguments."""
+    if len(argv) > 1 and argv[0] == EMBEDDED_POLICIES:
+        return Path(argv[1]), argv[2:]
+    return places.policies_dir(), argv
+
+
+def _table(directory: Path) -> Table:
+    """The flags this engine honours. A set compiled here is not kept: it was not held against all the core reads."""
+    return embedded_table(load_policies(directory, FAMILY, {FAMILY: language}, places.cache_dir(), keeps=False))
 
 
 def _print_help(table: Table) -> None:

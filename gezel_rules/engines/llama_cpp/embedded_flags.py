@@ -11,14 +11,51 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gezel_rules import places
-from gezel_rules.documents.source import load_yaml
 from gezel_rules.errors import BadInput
+from gezel_rules.policy.model import PolicySet
 from gezel_rules.record import NamedTuple
 
-TABLE = "llama-cpp/embedded.yaml"
 ALL_LAYERS, AUTO_LAYERS = -2, -1  # xllamacpp params_reference.md: "-1 is auto, <= -2 is all"
 MIB = 1 << 20
+
+
+class FlagRow(NamedTuple):
+    """A row of ``embedded_flags``."""
+
+    short: str
+    also: str
+    takes: str
+    words: str | None
+    sets: str
+    value: str
+    says: str
+
+
+class Word(NamedTuple):
+    """A row of a table of words: a plain ``value``, or a ``member`` of an enumeration and what it ``turns_on``."""
+
+    value: Any
+    member: str | None
+    turns_on: str | None
+
+
+class Default(NamedTuple):
+    """A row of ``embedded_defaults``."""
+
+    value: Any
+
+
+class TensorRule(NamedTuple):
+    """A row of ``embedded_tensor_rules``."""
+
+    pattern: str
+    buffer: str
+
+
+class Build(NamedTuple):
+    """A row of ``embedded_builds``."""
+
+    version: str
 
 
 class Flag(NamedTuple):
@@ -58,31 +95,39 @@ class Setting(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The flags by every spelling, the word tables, the defaults, and the builds whose version is known."""
+    """The flags by every spelling, the tables of words, the tensor rules, the defaults, and the builds whose version is
+    known."""
 
     flags: Mapping[str, Flag]
-    words: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    words: Mapping[str, Mapping[str, Word]]
+    tensor_rules: Mapping[str, TensorRule]
     defaults: tuple[Setting, ...]
     builds: tuple[tuple[int, str], ...]
 
 
-def load_table(path: Path | None = None) -> Table:
-    """Read the flag table. Raises BadInput with file and line when the file is broken."""
-    root = load_yaml(path or places.policies_dir() / TABLE, f"policies/{TABLE}")
-    tables = {name: table["rows"] for name, table in root.value["tables"].plain().items()}
+def embedded_table(policies: PolicySet) -> Table:
+    """The flag table of a set. Raises BadInput for a flag of words that names no table of them."""
     flags: dict[str, Flag] = {}
-    for name, row in tables["embedded_flags"].items():
+    words: dict[str, Mapping[str, Word]] = {}
+    for name, row in policies.rows("embedded_flags", FlagRow).items():
         flag = _flag(name, row)
         flags.update(dict.fromkeys(flag.spellings, flag))
-    defaults = tuple(Setting(name, row["value"]) for name, row in tables["embedded_defaults"].items())
-    builds = sorted((int(build), row["version"]) for build, row in tables["embedded_builds"].items())
-    return Table(flags, tables, defaults, tuple(builds))
+        if flag.words:
+            words[flag.words] = policies.rows(flag.words, Word)
+        elif flag.takes in _OF_WORDS:
+            raise BadInput(f"table 'embedded_flags': {name} takes {flag.takes}, and its row names no table of them")
+    defaults = policies.rows("embedded_defaults", Default).items()
+    builds = policies.rows("embedded_builds", Build).items()
+    return Table(
+        flags, words, policies.rows("embedded_tensor_rules", TensorRule),
+        tuple(Setting(name, default.value) for name, default in defaults),
+        tuple(sorted((int(build), row.version) for build, row in builds)),
+    )  # fmt: skip
 
 
-def _flag(name: str, row: Mapping[str, str]) -> Flag:
-    spellings = (*row.get("short", "").split(), name, *row.get("also", "").split())
-    words, metavar = row.get("words", ""), row.get("value", "")
-    return Flag(name, spellings, row["takes"], tuple(row["sets"].split()), words, metavar, row["says"])
+def _flag(name: str, row: FlagRow) -> Flag:
+    spellings = (*row.short.split(), name, *row.also.split())
+    return Flag(name, spellings, row.takes, tuple(row.sets.split()), row.words or "", row.value, row.says)
 
 
 def read_argv(argv: Sequence[str], table: Table) -> list[Setting]:
@@ -128,12 +173,12 @@ def _word(flag: Flag, word: str, table: Table) -> Any:
     row = table.words[flag.words].get(word)
     if row is None:
         raise ValueError(f"the embedded engine knows {', '.join(table.words[flag.words])}")
-    return Member(row["member"], row.get("turns_on", "")) if "member" in row else row["value"]
+    return row.value if row.member is None else Member(row.member, row.turns_on or "")
 
 
 def _tensor_rule(table: Table, which: str, layer: int = 0) -> list[str]:
-    row = table.words["embedded_tensor_rules"][which]
-    return [f"{row['pattern'].replace('{layer}', str(layer))}={row['buffer']}"]
+    row = table.tensor_rules[which]
+    return [f"{row.pattern.replace('{layer}', str(layer))}={row.buffer}"]
 
 
 def _count(text: str) -> int:
@@ -192,6 +237,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "keys file": _keys,
     "file text": lambda text: Path(text).read_text(),
 }
+_OF_WORDS = ("words", "word list")
 _ADDING = frozenset({"tensor rules", "adapters", "scaled adapters", "keys file"})
 
 

