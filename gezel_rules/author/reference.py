@@ -97,7 +97,7 @@ def _phrase(kind: Kind, headings: Headings) -> str:
     if isinstance(kind, declare.Block) and kind.name in headings:
         return f"mapping: {headings[kind.name]}"
     if isinstance(kind, declare.Variants):
-        return f"mapping with one of {_words(kind.by)}"
+        return f"mapping with one of {_words(kind.by)}" if kind.otherwise is None else "mapping"
     if isinstance(kind, declare.Either):
         return " or ".join(dict.fromkeys(_phrase(each, headings) for each in kind.kinds))
     if isinstance(kind, declare.List):

@@ -9,8 +9,8 @@ from gezel_rules.catalog.records import Draft, Entry, Exclusion, ModelFile, Part
 from gezel_rules.catalog.rules import SHARD, check
 from gezel_rules.documents.declare import Shape
 from gezel_rules.documents.kept import load_kept
+from gezel_rules.documents.node import Node
 from gezel_rules.documents.read import Value, in_file_order, read
-from gezel_rules.documents.source import Node
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.places import shown
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gezel_rules import DEFAULT_FAMILY
+from gezel_rules.documents.node import Node
 from gezel_rules.documents.read import Value
-from gezel_rules.documents.source import Node
 from gezel_rules.record import NamedTuple
 
 

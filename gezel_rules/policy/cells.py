@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from gezel_rules.documents.kinds import FLAG, INTEGER, LIST, NUMBER, TEXT, fits, kind_of
 from gezel_rules.documents.node import Node, did_you_mean
-from gezel_rules.documents.shape import FLAG, INTEGER, LIST, NUMBER, TEXT, fits, kind_of
 from gezel_rules.errors import Problem
 from gezel_rules.lang.types import Type
 from gezel_rules.record import NamedTuple
@@ -51,23 +51,26 @@ class Column(NamedTuple):
 _SAID = {"pattern": "regular expression", "table": "name of a table"}
 
 
-def check_cell(table: str, name: str, cell: Node, column: Column, problems: list[Problem]) -> None:
-    """Add what is wrong with a cell to ``problems``; whether a row of another table exists is asked later."""
+def check_cell(what: str, cell: Node, column: Column, problems: list[Problem]) -> None:
+    """Add what is wrong with a cell to ``problems``; ``what`` names its column and table.
+
+    Whether a row of another table exists is asked later.
+    """
     if not fits(KINDS[column.kind], cell.value):
         said = KINDS[column.kind].replace("|", " or ")
-        problems.append(cell.problem(f"'{name}' of '{table}' must be {said}, not {kind_of(cell.value)}"))
+        problems.append(cell.problem(f"{what} must be {said}, not {kind_of(cell.value)}"))
     elif column.kind == "list" and column.of is not None:
         for item in cell.value:
-            check_cell(table, name, item, column.of, problems)
+            check_cell(what, item, column.of, problems)
     elif column.words and cell.value not in column.words:
         hint = did_you_mean(cell.value, column.words) or f" (known: {', '.join(column.words)})"
-        problems.append(cell.problem(f"'{name}' of '{table}' cannot be '{cell.value}'{hint}"))
+        problems.append(cell.problem(f"{what} cannot be '{cell.value}'{hint}"))
     elif column.kind == "pattern":
         _check_pattern(cell, problems)
     elif column.minimum is not None and cell.value < column.minimum:
-        problems.append(cell.problem(f"'{name}' of '{table}' must be at least {column.minimum}, not {cell.value}"))
+        problems.append(cell.problem(f"{what} must be at least {column.minimum}, not {cell.value}"))
     elif column.maximum is not None and cell.value > column.maximum:
-        problems.append(cell.problem(f"'{name}' of '{table}' must be at most {column.maximum}, not {cell.value}"))
+        problems.append(cell.problem(f"{what} must be at most {column.maximum}, not {cell.value}"))
 
 
 def _check_pattern(cell: Node, problems: list[Problem]) -> None:

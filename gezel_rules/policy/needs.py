@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gezel_rules.documents.kinds import LIST, MAP, fits, kind_of
 from gezel_rules.documents.node import Node
-from gezel_rules.documents.shape import LIST, MAP, fits, kind_of
 from gezel_rules.errors import Problem
 from gezel_rules.policy.cells import Column
 from gezel_rules.policy.language import Needs, TableNeed

@@ -122,7 +122,7 @@ def read_column(name: str, node: Node, problems: list[Problem], shape: Shape) ->
     if "default" not in said:
         return column
     default = said["default"].node
-    check_cell(name, "default", default, column, problems)
+    check_cell(f"'default' of '{name}'", default, column, problems)
     return column._replace(default=default.plain()) if len(problems) == before else None
 
 
@@ -149,7 +149,7 @@ def _check_rows(name: str, body: Node, declared: Declared, problems: list[Proble
         problems.append((declared.same_rows_as.key or body).problem(said))
     for row in rows:
         if declared.of is not None:
-            check_cell(name, "a row", row, declared.of, problems)
+            check_cell(f"a row of '{name}'", row, declared.of, problems)
         else:
             _check_row(name, row, declared.columns, problems)
 
@@ -161,7 +161,7 @@ def _check_row(name: str, row: Node, columns: Mapping[str, Column], problems: li
     meant = ""
     for key, cell in row.value.items():
         if key in columns:
-            check_cell(name, key, cell, columns[key], problems)
+            check_cell(f"'{key}' of '{name}'", cell, columns[key], problems)
         else:
             hint = did_you_mean(key, columns)
             problems.append((cell.key or cell).problem(f"table '{name}' has no column '{key}'{hint}"))

@@ -15,8 +15,8 @@ from typing import Any
 
 from gezel_rules.catalog.records import Entry
 from gezel_rules.documents.declare import SINGLE, TEXT, Either, List, Shape, required, whole
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value, in_file_order, read
-from gezel_rules.documents.source import Node, did_you_mean
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.gguf import Array, Header, Tensor
 from gezel_rules.gguf.quants import QUANTS
