@@ -24,6 +24,6 @@ def unpacked(command: Sequence[str]) -> list[str]:
 
 @cache
 def _asked(command: tuple[str, ...]) -> str | None:
-    rows = load_yaml(policies_dir() / "memory" / "architectures.yaml").plain()["tables"]["processors"]
+    rows = load_yaml(policies_dir() / "llama-cpp" / "architectures.yaml").plain()["tables"]["processors"]
     found = processor_fact(engine_at("engine", command, None, os.environ), rows).value
     return None if found is UNKNOWN else str(found)

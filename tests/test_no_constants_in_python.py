@@ -32,7 +32,7 @@ OUR_OPTIONS = "options of 'gezel-rules memory', which are spelled as the engine'
 PLACEMENT = "the placement mode (placement_modes in policies/llama-cpp/placement.yaml), not a backend"
 AS_THE_ENGINE = "the embedded engine says what llama-server says, so that one log policy reads both"
 SOMEWHERE: Mapping[str, Mapping[str, str]] = {
-    "cli/memory.py": dict.fromkeys(
+    "engines/llama_cpp/memory_command.py": dict.fromkeys(
         ("--cache-type-k", "--cache-type-v", "--parallel", "--kv-unified", "--swa-full", "--flash-attn", "--spec-type",
          "--spec-draft-n-max", "--n-gpu-layers", "--tensor-split", "--n-cpu-moe", "--cpu-moe", "--override-tensor",
          "--no-kv-offload"), OUR_OPTIONS),

@@ -15,7 +15,7 @@ GPU_VERDICTS = ("in-use", "init-failed", "no-devices", "not-loaded", "unknown")
 
 
 class Place(NamedTuple):
-    """Where a person finds a rule: file as shown (``policies/llama-cpp/logs/gpu.yaml``) and 1-based line."""
+    """Where a person finds a rule: file as shown (``policies/logs/process.yaml``) and 1-based line."""
 
     file: str
     line: int

@@ -174,7 +174,7 @@ BLOCKS: Mapping[str, Kind] = {"table": TABLE, "column": COLUMN, "value": VALUE}
 POLICY = Shape(
     "a policy file",
     {
-        "policy": required(TEXT, "Where the file is, without .yaml, such as llama-cpp/kv."),
+        "policy": required(TEXT, "Where the file is, without .yaml, such as memory/capacity."),
         **HEAD,
         "note": optional(TEXT, "What a maintainer should know before changing anything here."),
         "tables": optional(

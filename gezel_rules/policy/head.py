@@ -31,7 +31,7 @@ EVIDENCE = Shape(
 )
 HEAD = {
     "engine": optional(
-        TEXT, "The engine family these policies are for, such as llama-cpp. Without it they are for every family."
+        TEXT, "The engine family these policies are for, by its name. Without it they are for every family."
     ),
     "version": required(VERSION, "Raise it with every change of meaning: records carry it."),
     "summary": required(TEXT, "One sentence: the question this file answers."),

@@ -62,7 +62,7 @@ def test_re_encoded_answer_is_refused(server: Server, store: Path) -> None:
 
 def test_an_error_page_is_no_model(server: Server, store: Path) -> None:
     server.files[PATH] = File(b"<html>please log in</html>")
-    with pytest.raises(TransferFailed, match="no GGUF"):
+    with pytest.raises(TransferFailed, match="what arrived is no model"):
         install(plan(server.url(PATH), size=None, sha256=None), store)
     assert nothing_published(store)
 

@@ -13,12 +13,14 @@ import pytest
 from gezel_rules.engines.kept_answers import kept_answers
 from gezel_rules.engines.llama_cpp import embedded
 from gezel_rules.engines.llama_cpp.embedded_flags import AUTO_LAYERS, Member, Setting, embedded_table, read_argv
-from gezel_rules.engines.llama_cpp.find import embedded_engine, judged_by
+from gezel_rules.engines.llama_cpp.family import FAMILY
+from gezel_rules.engines.llama_cpp.find import embedded_engine
+from gezel_rules.engines.llama_cpp.identity import files_behind
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.policies import read_policies
 
 pytestmark = pytest.mark.engine
-TABLE = embedded_table(read_policies(policies_dir(), None))
+TABLE = embedded_table(read_policies(policies_dir(), FAMILY, None))
 SAMPLES = {
     "whole": "3", "decimal": "0.25", "text": "top_k;temperature", "texts": "x,y", "path": "/some/file", "layers": "7",
     "margins": "5", "proportions": "3,1", "tensor rules": r"blk\.0=CPU,blk\.1=CPU", "experts": "2",
@@ -79,11 +81,11 @@ def test_policies_that_somebody_chose_reach_it(wheel, tmp_path):
     shutil.copytree(policies_dir(), mine)
     path = mine / "llama-cpp" / "embedded.yaml"
     path.write_text(path.read_text().replace("says: thread priority}", "says: how urgent it is}"))
-    plain, own = embedded_engine(), judged_by(embedded_engine(), mine)
+    plain, own = embedded_engine(), embedded_engine(mine)
     for engine, said in ((plain, False), (own, True)):
         done = subprocess.run([*engine.command, "--help"], capture_output=True, text=True, check=True, cwd=tmp_path)
         assert ("how urgent it is" in done.stdout) is said
-    kept = [kept_answers(engine.command, tmp_path, os.environ) for engine in (plain, own)]
+    kept = [kept_answers(engine.command, tmp_path, os.environ, files_behind) for engine in (plain, own)]
     assert kept[0].path != kept[1].path
     assert str(path) in str(kept[1].identity)
 

@@ -19,12 +19,13 @@ from gezel_rules.engines.llama_cpp.embedded_flags import (
     read_argv,
     version_of,
 )
+from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.errors import BadInput
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.policies import read_policies
 
 HELP = Path(__file__).parents[2] / "data" / "engine-help" / "llama-server-0.6.0-dev.help.txt"
-TABLE = embedded_table(read_policies(policies_dir(), None))
+TABLE = embedded_table(read_policies(policies_dir(), FAMILY, None))
 
 
 def test_a_flag_of_words_names_their_table(tmp_path: Path) -> None:
@@ -32,7 +33,7 @@ def test_a_flag_of_words_names_their_table(tmp_path: Path) -> None:
     path = tmp_path / "policies" / "llama-cpp" / "embedded.yaml"
     path.write_text(path.read_text().replace("{takes: words, words: embedded_numa,", "{takes: words,"))
     with pytest.raises(BadInput, match="--numa takes words, and its row names no table of them"):
-        embedded_table(read_policies(tmp_path / "policies", None))
+        embedded_table(read_policies(tmp_path / "policies", FAMILY, None))
 
 
 def read(*argv: str) -> list[tuple[str, object]]:

@@ -28,7 +28,7 @@ LOGS = {
     "avx2": "llama-server-0.6.0-dev.avx2.log.txt",
     "embedded": "xllamacpp-2026.10.11549.log.txt",
 }
-PROCESSORS = load_yaml(policies_dir() / "memory" / "architectures.yaml").plain()["tables"]["processors"]
+PROCESSORS = load_yaml(policies_dir() / "llama-cpp" / "architectures.yaml").plain()["tables"]["processors"]
 
 
 @pytest.mark.parametrize(("log", "processor"), [("amx", "amx"), ("avx2", "avx2"), ("embedded", "avx2")])

@@ -34,14 +34,14 @@ def binary(tmp_path):
 def bare(monkeypatch):
     """A machine without any installed engine package."""
     monkeypatch.setattr(server_binary, "packaged_binary", lambda: None)
-    monkeypatch.setattr(find, "embedded_engine", lambda: None)
+    monkeypatch.setattr(find, "embedded_engine", lambda policies: None)
 
 
 def test_the_order(binary, monkeypatch):
     chosen, variable, on_path, packaged = (binary(folder=name) for name in "abcd")
     environ = {"GEZEL_LLAMA_SERVER": str(variable)}
     monkeypatch.setattr(server_binary, "packaged_binary", lambda: packaged)
-    monkeypatch.setattr(find, "embedded_engine", lambda: EMBEDDED)
+    monkeypatch.setattr(find, "embedded_engine", lambda policies: EMBEDDED)
     which = {"llama-server": str(on_path)}.get
     assert find_engine(str(chosen), environ, which).path == chosen
     assert find_engine(None, environ, which).path == variable
@@ -53,7 +53,7 @@ def test_the_order(binary, monkeypatch):
 
 @pytest.mark.parametrize("place", ["choice", "variable"])
 def test_the_embedded_engine_by_name(place, binary, monkeypatch):
-    monkeypatch.setattr(find, "embedded_engine", lambda: EMBEDDED)
+    monkeypatch.setattr(find, "embedded_engine", lambda policies: EMBEDDED)
     choice, environ = ("embedded", {}) if place == "choice" else (None, {"GEZEL_LLAMA_SERVER": "embedded"})
     assert find_engine(choice, environ, {"llama-server": str(binary())}.get) == EMBEDDED
 
