@@ -6,10 +6,12 @@ import os
 from collections.abc import Sequence
 from functools import cache
 
-from gezel_rules.documents.source import load_yaml
 from gezel_rules.engines.llama_cpp.builds import engine_at, processor_fact
+from gezel_rules.engines.llama_cpp.family import FAMILY
+from gezel_rules.engines.llama_cpp.memory.tables import Processor
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.places import policies_dir
+from gezel_rules.planner.policies import read_policies
 
 
 def processor(command: Sequence[str]) -> str | None:
@@ -24,6 +26,6 @@ def unpacked(command: Sequence[str]) -> list[str]:
 
 @cache
 def _asked(command: tuple[str, ...]) -> str | None:
-    rows = load_yaml(policies_dir() / "llama-cpp" / "architectures.yaml").plain()["tables"]["processors"]
+    rows = read_policies(policies_dir(), FAMILY, None).rows("processors", Processor)
     found = processor_fact(engine_at("engine", command, None, os.environ), rows).value
     return None if found is UNKNOWN else str(found)

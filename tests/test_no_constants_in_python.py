@@ -45,7 +45,6 @@ SOMEWHERE: Mapping[str, Mapping[str, str]] = {
     "engines/llama_cpp/devices.py": {"(none)": "a source without devices, in words"},
     "engines/llama_cpp/memory/placement.py": {"cpu": PLACEMENT},
     "engines/llama_cpp/capacity.py": {"cpu": PLACEMENT},
-    "planner/nearest.py": {"cpu": PLACEMENT},
     "engines/llama_cpp/needs.py": {"cpu": PLACEMENT},
     "engines/llama_cpp/embedded.py": {"Available devices:": AS_THE_ENGINE},
 }  # fmt: skip

@@ -15,12 +15,14 @@ from engine_at_hand import real_embedded, real_llama_server
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gezel_rules.documents.source import load_yaml
 from gezel_rules.engines.llama_cpp import features
 from gezel_rules.engines.llama_cpp.builds import build_facts, engine_at, processor_fact
 from gezel_rules.engines.llama_cpp.engine_output import parse_features
+from gezel_rules.engines.llama_cpp.family import FAMILY
+from gezel_rules.engines.llama_cpp.memory.tables import Processor
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.places import policies_dir
+from gezel_rules.planner.policies import read_policies
 
 SAID = Path(__file__).parents[2] / "data" / "engine-help"
 LOGS = {
@@ -28,7 +30,7 @@ LOGS = {
     "avx2": "llama-server-0.6.0-dev.avx2.log.txt",
     "embedded": "xllamacpp-2026.10.11549.log.txt",
 }
-PROCESSORS = load_yaml(policies_dir() / "llama-cpp" / "architectures.yaml").plain()["tables"]["processors"]
+PROCESSORS = read_policies(policies_dir(), FAMILY, None).rows("processors", Processor)
 
 
 @pytest.mark.parametrize(("log", "processor"), [("amx", "amx"), ("avx2", "avx2"), ("embedded", "avx2")])
