@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 ENDLESS = 1 << 62
 """Bytes of a pool whose size is unknown."""
+BORROWED = "rpc"
+"""The kind of a device that another machine lends."""
 
 
 class Loading(NamedTuple):
@@ -239,9 +241,13 @@ class Capacity:
 
         A GPU that shares the RAM is a pool of its own here: it may take its share, and the RAM pool has the rest.
         A card that is full keeps one byte: layers are shared out by proportions, and those of nothing there are none.
+        A borrowed card takes no weights over from this host (llama.cpp 0.6.0-dev: its backend offers no such copy).
         """
         ram = self.inputs.ram
-        cards = [MemoryPool(p.name, "device", ENDLESS if p.usable is None else max(1, p.usable)) for p in self.cards]
+        cards = [
+            MemoryPool(p.name, "device", ENDLESS if p.usable is None else max(1, p.usable), p.kind != BORROWED)
+            for p in self.cards
+        ]
         host = MemoryPool(ram.name, "ram", ENDLESS if ram.usable is None else ram.usable)
         return [*(cards if mode != "cpu" else ()), host]
 

@@ -21,11 +21,13 @@ HOST_KINDS = frozenset({"ram", "host"})
 
 class Pool(NamedTuple):
     """Memory a launch may take. ``kind``: a host kind, or a device's; ``usable_bytes``: for this launch, headroom
-    already off, and where a device shares the host's memory, what the other may take of it."""
+    already off, and where a device shares the host's memory, what the other may take of it. ``copies_weights``: the
+    device takes weights over from the host for large batches."""
 
     name: str
     kind: str
     usable_bytes: int
+    copies_weights: bool = True
 
 
 class Attempt(NamedTuple):
@@ -221,7 +223,7 @@ def _try(geo: Geometry, launch: Launch, room: Room, step: str, moved: int) -> Pl
     """One launch judged against every pool."""
     units = len(geo.layers) + 1
     asked = launch if launch.n_gpu_layers is not None or not launch.devices else launch._replace(n_gpu_layers=units)
-    asked = asked._replace(op_offload=bool(room.devices))
+    asked = asked._replace(op_offload=any(pool.copies_weights for pool in room.devices))
     result = estimate_geometry(geo, asked)
     short, why = _shortfall(result, room)
     note = Attempt(step, moved, short, why)

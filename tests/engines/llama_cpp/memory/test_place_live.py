@@ -134,7 +134,7 @@ def test_what_we_say_aborts_does_and_what_not_does_not(binaries, tmp_path, name)
     ids=["resident", "experts", "ffn"],
 )
 def test_our_placement_holds_on_devices_of_the_size_we_were_told(binaries, rpc, tmp_path, name, gib):
-    pools = [*(Pool(f"RPC{i}", "rpc", g * GIB) for i, g in enumerate(gib)), Pool("ram", "ram", 64 * GIB)]
+    pools = [*(Pool(f"RPC{i}", "rpc", g * GIB, False) for i, g in enumerate(gib)), Pool("ram", "ram", 64 * GIB)]
     found = place(shape(name), Launch(ctx=16384, parallel=1, processor=processor(binaries[:1])), pools)
     assert found.fits
     table = ask(binaries, rpc, sparse(name, tmp_path), flags_of(found.launch))
