@@ -27,7 +27,11 @@ from gezel_rules.planner.report import explainer, refusal
 from gezel_rules.planner.summary import summary
 
 TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(path) for path in (TESTS, TESTS / "memory", TESTS / "planner") if str(path) not in sys.path]
+sys.path[:0] = [
+    str(path)
+    for path in (TESTS, TESTS / "engines" / "llama_cpp" / "memory", TESTS / "planner")
+    if str(path) not in sys.path
+]
 
 from engine_truth import index, shape, sparse  # noqa: E402
 from rpc_servers import binaries, lending  # noqa: E402

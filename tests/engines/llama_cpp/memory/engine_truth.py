@@ -1,6 +1,6 @@
 """What the engine allocated (tests/data/truth), our estimate of the same launches, and the score of each.
 
-``python tests/memory/engine_truth.py`` prints the score per model shape.
+``python tests/engines/llama_cpp/memory/engine_truth.py`` prints the score per model shape.
 """
 
 from __future__ import annotations
