@@ -27,11 +27,8 @@ from gezel_rules.planner.report import explainer, refusal
 from gezel_rules.planner.summary import summary
 
 TESTS = Path(__file__).parents[1]
-sys.path[:0] = [
-    str(path)
-    for path in (TESTS, TESTS / "engines" / "llama_cpp" / "memory", TESTS / "planner")
-    if str(path) not in sys.path
-]
+MEMORY = TESTS / "engines" / "llama_cpp" / "memory"
+sys.path[:0] = [str(path) for path in (TESTS, MEMORY, TESTS / "planner") if str(path) not in sys.path]
 
 from engine_truth import index, shape, sparse  # noqa: E402
 from rpc_servers import binaries, lending  # noqa: E402
