@@ -31,6 +31,11 @@ class Problem(NamedTuple):
     def __str__(self) -> str:
         return f"{self.span}: {self.message}" if self.span else self.message
 
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """File, line and column to sort by; what has no place comes first."""
+        return self.span[:3] if self.span else ("", 0, 0)
+
     def with_caret(self) -> str:
         """The one-line form, then the source line with a caret under the fault."""
         if self.span is None or self.line_text is None:

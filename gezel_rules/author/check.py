@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def check_directory(directory: Path, against: Against) -> Report:
         drafts = _library(sources, family, language).drafts
         missing, doubts = _missing(drafts, language.needs(), directory.name)
         problems += [*drafts.problems, *missing, *_log_faults(drafts)]
-        warnings |= dict.fromkeys([*doubts, *sorted(stale(drafts, against.today), key=_in_file_order)])
+        warnings |= dict.fromkeys([*doubts, *sorted(stale(drafts, against.today), key=attrgetter("place"))])
         named |= {("decision", name, draft.decision.file) for name, draft in drafts.decisions.items()}
         named |= {("table", name, table.node.text.name) for name, table in drafts.tables.items()}
     problems += _second_opinion(sources.files, against, problems)
@@ -108,10 +109,6 @@ def _missing(drafts: Drafts, needs: Needs, directory: str) -> tuple[list[Problem
         return [*lacking, *unlike(drafts, needs)], []
     said = f"{directory}: part of a set: {len(lacking)} of {whole} decisions and tables that a plan needs are not here"
     return unlike(drafts, needs), [Problem(said)]
-
-
-def _in_file_order(problem: Problem) -> tuple[str, int, int]:
-    return problem.span[:3] if problem.span else ("", 0, 0)
 
 
 def _second_opinion(files: Iterable[Source], against: Against, known: list[Problem]) -> Iterator[Problem]:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from gezel_rules.facts.fact import Fact
     from gezel_rules.policy.model import PolicySet
 
+DRAFTER, DEGRADATION = "catalog drafter", "degradation"
+"""What a recovery step may need that every family knows: the catalog's drafter to leave out, less of each device to
+use. Other parts are the family's own words (``Family.leaves_out``)."""
+
 
 class Program(NamedTuple):
     """An engine that can be started: ``kind`` is its family's word for it, ``command`` stands before the flags,
@@ -74,6 +78,22 @@ class MemoryUse(NamedTuple):
     pools: tuple[PoolUse, ...]
     shortfall_bytes: int
     account: Mapping[str, Any]
+
+
+class SummaryRow(NamedTuple):
+    """A row of ``launch_summary``, a table that a family may have: the ``flag`` that sets a figure of the launch, what
+    holds ``otherwise``, and whether it names a ``file``."""
+
+    flag: str
+    otherwise: Any
+    file: bool
+
+
+class NearestStep(NamedTuple):
+    """A row of ``nearest_steps``, a table that a family may have: a ``setting`` and the ``value`` it is tried with."""
+
+    setting: str
+    value: Any
 
 
 class Report(NamedTuple):

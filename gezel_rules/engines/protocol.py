@@ -150,11 +150,20 @@ class Family(Protocol):
         """Add what is wrong with an entry's ``header`` block."""
         ...
 
-    def model_facts(self, subject: Subject, settings: Mapping[str, Fact], tables: Tables, cache: Path | None) -> Facts:
+    def model_facts(
+        self, subject: Subject, settings: Mapping[str, Fact], policies: PolicySet, cache: Path | None
+    ) -> Facts:
         """What the model's files say, its drafter's too."""
         ...
 
-    def fit(self, subject: Subject, policies: PolicySet, facts: Mapping[str, Fact], held: Mapping[str, int]) -> Fit:
+    def fit(
+        self,
+        subject: Subject,
+        policies: PolicySet,
+        facts: Mapping[str, Fact],
+        held: Mapping[str, int],
+        cache: Path | None,
+    ) -> Fit:
         """The model on the machine of ``facts``. ``held``: bytes that other launches have reserved, by pool."""
         ...
 

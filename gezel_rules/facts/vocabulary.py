@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.lang.types import Type
 from gezel_rules.record import NamedTuple
 
@@ -121,6 +122,11 @@ SETTINGS = (
 
 SHARED = (*HOST, *ENGINE, *ENTRY, *LAUNCH, *SETTINGS)
 """What policies of every engine family may read; a family adds its own words."""
+
+
+def unknown_fact(word: Word) -> Fact:
+    """The fact while nobody tells it, with what would."""
+    return Fact(UNKNOWN, word.source, "probe", settle=word.settle)
 
 
 def fact_types(words: Iterable[Word]) -> dict[str, Type]:

@@ -7,11 +7,12 @@ A pattern proves itself: each of its ``matches`` samples must match and hold one
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value, read
-from gezel_rules.errors import BadInput, Problem
+from gezel_rules.errors import BadInput
 from gezel_rules.logs.check import check_references, check_samples
 from gezel_rules.logs.entries import Entries, texts
 from gezel_rules.logs.file import CONDITION, LEVELS, LOG_POLICY, SECTIONS
@@ -34,12 +35,8 @@ def read_logs(sources: Sequence[Source], gpu_backends: Mapping[str, bool]) -> Lo
         check_references(policy, reader.nodes, reader.problems)
         check_samples(policy, reader.nodes, reader.problems)
     if reader.problems:
-        raise BadInput(sorted(reader.problems, key=_order))
+        raise BadInput(sorted(reader.problems, key=attrgetter("place")))
     return policy
-
-
-def _order(problem: Problem) -> tuple[str, int, int]:
-    return problem.span[:3] if problem.span else ("", 0, 0)
 
 
 class _Reader(Entries):

@@ -19,6 +19,7 @@ from gezel_rules.logs.model import (
     Regex,
     Rule,
 )
+from gezel_rules.policy.backends import backends
 
 if TYPE_CHECKING:
     from gezel_rules.policy.model import PolicySet
@@ -32,8 +33,8 @@ def log_policy(policies: PolicySet) -> LogPolicy:
 def _proved(policies: PolicySet) -> LogPolicy:
     from gezel_rules.logs.load import read_logs
 
-    backends = {name: row["gpu"] is True for name, row in policies.tables["backends"].items()}
-    return read_logs(policies.beside.log_sources(), backends)
+    gpus = {name: row.gpu for name, row in backends(policies).items()}
+    return read_logs(policies.beside.log_sources(), gpus)
 
 
 def plain(value: Any) -> Any:

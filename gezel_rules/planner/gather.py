@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.pools import SHARES_RAM, gpus
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.facts.vocabulary import Word
+from gezel_rules.facts.vocabulary import unknown_fact
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def machine_facts(machine: Machine, family: Family, policies: PolicySet, setting
         _described(machine, family, policies) if machine.description else _probed(machine, family, policies, settings)
     )
     words = [word for word in family.vocabulary() if word.name.partition(".")[0] in OF_THE_MACHINE]
-    facts = {word.name: found.get(word.name) or _unknown(word) for word in words}
+    facts = {word.name: found.get(word.name) or unknown_fact(word) for word in words}
     return facts | {"devices": found.get("devices", Fact([], "no engine"))} | _gpu_facts(found.get("devices"))
 
 
@@ -106,10 +106,6 @@ def _probed(machine: Machine, family: Family, policies: PolicySet, settings: Fac
     if machine.program is None:
         return facts
     return facts | family.probe(Probe(machine.program, policies, machine.environ, machine.cache, settings))
-
-
-def _unknown(word: Word) -> Fact:
-    return Fact(UNKNOWN, word.source, "probe", settle=word.settle)
 
 
 def _gpu_facts(devices: Fact | None) -> Facts:

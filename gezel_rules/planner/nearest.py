@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.decisions.words import say, say_bytes
+from gezel_rules.engines.family import NearestStep
 from gezel_rules.errors import BadInput
 from gezel_rules.planner.plan import Plan, make_plan, plan_with
 from gezel_rules.record import NamedTuple
@@ -33,8 +34,8 @@ def _with_less(plan: Plan) -> Nearest | None:
     """The same file, one of policy's steps on top of the other."""
     settings: dict[str, Any] = {}
     last = plan
-    for row in plan.trace.policies.tables.get("nearest_steps", {}).values():
-        tried = settings | {row["setting"]: row.get("value")}
+    for row in plan.trace.policies.rows_if_any("nearest_steps", NearestStep).values():
+        tried = settings | {row.setting: row.value}
         after = plan_with(plan, tried)
         if after.argv == last.argv:
             continue

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from gezel_rules.engines.pools import PoolKind
+from gezel_rules.policy.backends import Backend
 from gezel_rules.policy.language import Needs, TableNeed
 from gezel_rules.record import NamedTuple
 
 DECISIONS = ("prompt.endpoint", "refusal")
-
-
-class Backend(NamedTuple):
-    """A row of ``backends``."""
-
-    label: str
-    gpu: bool
-    host_buffer: bool
 
 
 class EngineAddress(NamedTuple):

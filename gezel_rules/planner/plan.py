@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.decisions.decide import Trace, decide
+from gezel_rules.engines.family import DRAFTER
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.planner import gather
 from gezel_rules.planner.argv import Flag, flags
@@ -73,7 +74,7 @@ def make_plan(request: Request) -> Plan:
     policies = read_policies(request.policies, subject.family, request.cache)
     program = None if request.host else request.program(subject.family)
     facts = gather_facts(request, subject, policies, program)
-    fit = subject.family.fit(subject, policies, facts, request.held)
+    fit = subject.family.fit(subject, policies, facts, request.held, request.cache)
     return _decided(request, subject, program, policies, fit, facts)
 
 
@@ -90,7 +91,7 @@ def plan_without_drafter(plan: Plan) -> Plan:
 def plan_without(plan: Plan, part: str) -> Plan | None:
     """The same launch after a part of it failed, by policy's word for the part: the family says which fact that is.
     ``None`` when it changes nothing, or what is left is refused."""
-    failed = {**plan.subject.family.leaves_out, "catalog drafter": "launch.draft_failed"}
+    failed = {**plan.subject.family.leaves_out, DRAFTER: "launch.draft_failed"}
     after = _under(plan, {failed[part]: Fact(True, "this launch")}) if part in failed else plan
     return None if after.refused or after.argv == plan.argv else after
 
@@ -143,7 +144,7 @@ def gather_facts(request: Request, subject: Subject, policies: PolicySet, progra
     backend, build = facts["engine.backend"].value, build_of(facts)
     draft = subject.draft.name if subject.draft else ""
     failed = bool(draft) and bool(build) and request.broke(build, draft)
-    facts |= family.model_facts(subject, settings, tables, request.cache)
+    facts |= family.model_facts(subject, settings, policies, request.cache)
     for part, name in family.leaves_out.items():
         facts[name] = Fact(bool(build) and request.broke(build, part), "remembered failures")
     return facts | settings | entry_facts(subject, backend) | launch_facts(subject, settings, tables, failed)

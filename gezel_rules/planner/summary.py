@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from gezel_rules.decisions.trace import Explainer
+from gezel_rules.engines.family import SummaryRow
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.planner.plan import Plan
 from gezel_rules.policy.model import STAND_DOWNS
@@ -21,20 +22,21 @@ def summary(plan: Plan, explain: Explainer) -> dict[str, Any]:
 
     ``None`` where the engine is left to choose.
     """
-    tables = plan.trace.policies.tables
-    found = {name: _effective(plan.argv, row, tables) for name, row in tables.get("launch_summary", {}).items()}
+    policies = plan.trace.policies
+    spellings, rows = policies.tables.get("option_spellings", {}), policies.rows_if_any("launch_summary", SummaryRow)
+    found = {name: _effective(plan.argv, row, spellings) for name, row in rows.items()}
     context, slots = found.pop("context", None), found.get("slots")
     window = context // slots if isinstance(context, int) and isinstance(slots, int) and slots > 0 else None
     return {"window": window, **found, "reasoning_budget_source": _budget_source(plan, explain, found)}
 
 
-def _effective(argv: Sequence[str], row: Mapping[str, Any], tables: Mapping[str, Any]) -> Any:
+def _effective(argv: Sequence[str], row: SummaryRow, spellings: Mapping[str, Sequence[str]]) -> Any:
     """The last value of an option under any of its spellings."""
-    names = {row["flag"], *tables.get("option_spellings", {}).get(row["flag"], ())}
+    names = {row.flag, *spellings.get(row.flag, ())}
     values = [value for name, value in pairwise(argv) if name.replace("_", "-") in names]
     if not values:
-        return row.get("otherwise")
-    if row.get("file"):
+        return row.otherwise
+    if row.file:
         return values[-1].replace("\\", "/").rsplit("/", 1)[-1]
     return int(values[-1]) if values[-1].lstrip("-").isdecimal() else values[-1]
 

@@ -113,6 +113,10 @@ class PolicySet:
             found = self._records[table] = Rows(self.tables[table], record)
         return found
 
+    def rows_if_any(self, table: str, record: type[R]) -> Mapping[str, R]:
+        """The same of a table that a set may do without: no rows then."""
+        return self.rows(table, record) if table in self.tables else {}
+
     def row(self, table: str, name: str, record: type[R]) -> R:
         """One row. Raises KeyError for one that is not there: what code reads by name, it declares as a need."""
         return self.rows(table, record)[name]

@@ -135,7 +135,7 @@ def in_order(problems: Iterable[Problem], unread: Sequence[str]) -> list[Problem
 
 
 def _place(problem: Problem, first: Sequence[str]) -> tuple[bool, str, int, int]:
-    return (problem.span.file not in first, *problem.span[:3]) if problem.span else (False, "", 0, 0)
+    return problem.span is not None and problem.span.file not in first, *problem.place
 
 
 def digest_of(plain: Mapping[str, Any], flags: Sequence[str]) -> str:

@@ -53,16 +53,6 @@ class TableDraft(NamedTuple):
     body: Node
     declared: Declared | None
 
-    @property
-    def filled(self) -> Any:
-        """The rows with the defaults of their columns."""
-        defaults = self.declared.defaults if self.declared else {}
-        if not defaults:
-            return self.rows
-        if isinstance(self.rows, list):
-            return [{**defaults, **row} for row in self.rows]
-        return {name: {**defaults, **row} for name, row in self.rows.items()}
-
 
 def read_table(name: str, node: Node, problems: list[Problem]) -> TableDraft | None:
     """A table's draft, its rows held against its columns; ``None`` when it is no table at all."""

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from gezel_rules.engines.family import DRAFTER
 from gezel_rules.runtime.rules import Step
 from gezel_rules.runtime.state_files import read_json, write_json
 
 BROKEN = "broken-parts.json"
-DRAFTER = "catalog drafter"
-"""Policy's word for the part that is blamed where nothing speaks against another."""
 
 
 def next_step(steps: Sequence[Step], failure: str | None, tried: Sequence[str], has: Collection[str]) -> Step | None:

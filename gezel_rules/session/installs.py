@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.policy.backends import backends
 from gezel_rules.record import NamedTuple
 from gezel_rules.session.session import Session
 
@@ -56,7 +57,7 @@ def _backend(session: Session, entry: Entry, wish: Wish) -> str:
     family = session.family(entry.engine)
     policies = session.policies_for(family)
     if wish.backend:
-        known = policies.tables["backends"]
+        known = backends(policies)
         if wish.backend not in known:
             raise BadInput(f"--backend: unknown backend '{wish.backend}'; there are: {', '.join(known)}")
         return wish.backend

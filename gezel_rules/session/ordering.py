@@ -6,16 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.engines.family import DEGRADATION, DRAFTER
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN
+from gezel_rules.planner.needs import Step
 from gezel_rules.planner.plan import Plan, build_of, plan_degraded, plan_without
 from gezel_rules.planner.report import plan_record
 from gezel_rules.runtime.launch import Guide, Order
-from gezel_rules.runtime.recover import DRAFTER
-from gezel_rules.runtime.rules import Step
-
-DEGRADATION = "degradation"
-"""Policy's word for less of each device, in ``recovery_steps``."""
 
 
 def order_of(plan: Plan) -> Order:

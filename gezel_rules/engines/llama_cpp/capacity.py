@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from gezel_rules.decisions.decide import decide
@@ -70,21 +71,23 @@ class Inputs(NamedTuple):
     steps_down: int = 0
 
 
-def capacity(subject: Subject, policies: PolicySet, facts: Mapping[str, Fact], held: Mapping[str, int]) -> Capacity:
+def capacity(
+    subject: Subject, policies: PolicySet, facts: Mapping[str, Fact], held: Mapping[str, int], cache: Path | None
+) -> Capacity:
     """The arithmetic for a subject on the machine of ``facts``; ``held``: bytes reserved by other launches, by pool."""
     kinds = policies.rows("pool_kinds", PoolKind)
     cards = device_pools(facts, kinds, held)
     inputs = Inputs(cast("Header", subject.model), policies, facts, cards, ram_pool(facts, kinds, held, cards))
-    return Capacity(inputs, DraftContext(_draft_header(subject, facts), memory_tables(policies)))
+    return Capacity(inputs, DraftContext(_draft_header(subject, facts, cache), memory_tables(policies)))
 
 
-def _draft_header(subject: Subject, facts: Mapping[str, Fact]) -> Header | None:
+def _draft_header(subject: Subject, facts: Mapping[str, Fact], cache: Path | None) -> Header | None:
     """The drafter whose context counts: the operator's own, else the catalog's where no measured figure covers it."""
     own = facts["settings.draft_model"].value
     if own is not None:
         from gezel_rules.engines.llama_cpp.subject_facts import own_drafter
 
-        return own_drafter(own, None)
+        return own_drafter(own, cache)
     draft = subject.draft
     return cast("Header", draft.model) if draft is not None and draft.here and not draft.measured else None
 

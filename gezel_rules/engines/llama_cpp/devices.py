@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from gezel_rules.engines.llama_cpp.rows import DevicePrefix
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.printable import printable
 from gezel_rules.record import NamedTuple
@@ -28,19 +29,19 @@ class DeviceRules(NamedTuple):
     """Policy's tables: ``backends`` and ``kinds`` by the letters a device's name begins with; ``descriptions``
     are (words, kind): the first whose words stand in the description, in any case of letters, is above ``kinds``."""
 
-    backends: Mapping[str, str | None]
+    backends: Mapping[str, str]
     kinds: Mapping[str, str]
     descriptions: Sequence[tuple[str, str]] = ()
 
 
 def device_rules(
-    prefixes: Mapping[str, Mapping[str, str]], software: Sequence[str] = (), integrated: Sequence[str] = ()
+    prefixes: Mapping[str, DevicePrefix], software: Sequence[str] = (), integrated: Sequence[str] = ()
 ) -> DeviceRules:
     """The rules as policy writes them: name prefix → ``backend`` and ``kind``; words of the descriptions of software
     renderers, and of GPUs that share the RAM."""
     return DeviceRules(
-        {prefix: row.get("backend") for prefix, row in prefixes.items()},
-        {prefix: row["kind"] for prefix, row in prefixes.items() if "kind" in row},
+        {prefix: row.backend for prefix, row in prefixes.items()},
+        {prefix: row.kind for prefix, row in prefixes.items()},
         (*((words, "software") for words in software), *((words, "integrated") for words in integrated)),
     )
 

@@ -82,9 +82,9 @@ class LlamaCpp:
             return False
 
     def read_model(self, path: str, cache: Path | None) -> Header:
-        from gezel_rules.gguf import read_header
+        from gezel_rules.engines.llama_cpp.model_file import read_model
 
-        return read_header(path, cache_dir=cache / "headers" if cache else None)
+        return read_model(path, cache)
 
     def described_model(self, entry: Entry) -> Header | None:
         from gezel_rules.engines.llama_cpp.described_header import header_of
@@ -106,15 +106,24 @@ class LlamaCpp:
 
         read_header_block(node, problems)
 
-    def model_facts(self, subject: Subject, settings: Mapping[str, Fact], tables: Tables, cache: Path | None) -> Facts:
+    def model_facts(
+        self, subject: Subject, settings: Mapping[str, Fact], policies: PolicySet, cache: Path | None
+    ) -> Facts:
         from gezel_rules.engines.llama_cpp.subject_facts import subject_facts
 
-        return subject_facts(subject, settings, tables, cache)
+        return subject_facts(subject, settings, policies, cache)
 
-    def fit(self, subject: Subject, policies: PolicySet, facts: Mapping[str, Fact], held: Mapping[str, int]) -> Fit:
+    def fit(
+        self,
+        subject: Subject,
+        policies: PolicySet,
+        facts: Mapping[str, Fact],
+        held: Mapping[str, int],
+        cache: Path | None,
+    ) -> Fit:
         from gezel_rules.engines.llama_cpp.capacity import capacity
 
-        return capacity(subject, policies, facts, held)
+        return capacity(subject, policies, facts, held, cache)
 
     def summary_of_model(self, path: str) -> dict[str, object]:
         from gezel_rules.engines.llama_cpp.model_facts import summary_of

@@ -51,10 +51,10 @@ def report(args: argparse.Namespace, policies: PolicySet, cache: Path | None) ->
     """The memory of the launch the arguments describe. Raises BadInput."""
     from gezel_rules.engines.llama_cpp.memory.estimate import estimate
     from gezel_rules.engines.llama_cpp.memory.tables import memory_tables
-    from gezel_rules.gguf import read_header
+    from gezel_rules.engines.llama_cpp.model_file import read_model
 
     launch, known = launch_of(args), memory_tables(policies)
-    header = read_header(args.file, check_size=False, cache_dir=cache / "headers" if cache else None)
+    header = read_model(args.file, cache, check_size=False)
     processor = launch.processor or own_processor(known, cache)
     found = estimate(header, launch._replace(processor=processor), known)
     return Report(found.to_json(), list(lines(Path(args.file).name, found)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gezel_rules.engines.family import NearestStep, SummaryRow
 from gezel_rules.engines.llama_cpp.embedded_flags import Build, Default, FlagRow, TensorRule
 from gezel_rules.engines.llama_cpp.memory.tables import (
     Amx,
@@ -18,8 +19,6 @@ from gezel_rules.engines.llama_cpp.rows import (
     DevicePrefix,
     DrafterArchitecture,
     KvType,
-    NearestStep,
-    SummaryRow,
     Window,
 )
 from gezel_rules.engines.llama_cpp.vocabulary import WORDS

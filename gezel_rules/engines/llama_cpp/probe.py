@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gezel_rules.engines.family import SummaryRow
 from gezel_rules.engines.llama_cpp.builds import build_facts, engine_at, read_build
 from gezel_rules.engines.llama_cpp.devices import DeviceRules, device_rules
 from gezel_rules.engines.llama_cpp.memory.tables import Processor
+from gezel_rules.engines.llama_cpp.rows import DevicePrefix
+from gezel_rules.policy.backends import backends
 
 if TYPE_CHECKING:
     from gezel_rules.engines.family import OutsideSetting, Probe
-    from gezel_rules.engines.protocol import Facts, Tables
+    from gezel_rules.engines.protocol import Facts
+    from gezel_rules.policy.model import PolicySet
 
 
 def probe_facts(probe: Probe) -> Facts:
     """``engine.*`` and ``devices``; the devices of RPC servers too, each of which was asked first. Raises BadInput,
     Refused for a silent RPC server, EngineFailed."""
-    command, tables = probe.program.command, probe.policies.tables
+    command, policies = probe.program.command, probe.policies
     if servers := _rpc_servers(probe):
         from gezel_rules.engines.llama_cpp.rpc_servers import require_rpc_servers
 
         require_rpc_servers(servers)
-        command = (*command, probe.policies.decisions["flag.rpc"].flag or "", ",".join(servers))
+        command = (*command, policies.decisions["flag.rpc"].flag or "", ",".join(servers))
     facts = build_facts(
         command, probe.cache, probe.environ,
-        kind=probe.program.kind, rules=_rules(tables), cpu_backend=_cpu(tables), fresh=probe.fresh,
-        processors=probe.policies.rows("processors", Processor),
+        kind=probe.program.kind, rules=_rules(policies), cpu_backend=_cpu(policies), fresh=probe.fresh,
+        processors=policies.rows("processors", Processor),
     )  # fmt: skip
-    return facts | _spec_types(facts, tables)
+    return facts | _spec_types(facts, policies)
 
 
 def _rpc_servers(probe: Probe) -> list[str]:
@@ -36,19 +39,20 @@ def _rpc_servers(probe: Probe) -> list[str]:
     return list(fact.value or ()) if fact else []
 
 
-def _rules(tables: Tables) -> DeviceRules:
-    return device_rules(tables["device_prefixes"], tables["software_renderers"], tables["integrated_gpus"])
+def _rules(policies: PolicySet) -> DeviceRules:
+    prefixes, tables = policies.rows("device_prefixes", DevicePrefix), policies.tables
+    return device_rules(prefixes, tables["software_renderers"], tables["integrated_gpus"])
 
 
-def _cpu(tables: Tables) -> str:
+def _cpu(policies: PolicySet) -> str:
     """The backend of an engine without devices."""
-    return next(str(name) for name, row in tables["backends"].items() if not row["gpu"])
+    return next(name for name, row in backends(policies).items() if not row.gpu)
 
 
-def _spec_types(facts: Facts, tables: Mapping[str, Any]) -> Facts:
+def _spec_types(facts: Facts, policies: PolicySet) -> Facts:
     """The speculative types a build lists behind the option that chooses one."""
     words = facts["engine.words"]
-    listed = words.value.get(tables["launch_summary"]["spec_type"]["flag"])
+    listed = words.value.get(policies.row("launch_summary", "spec_type", SummaryRow).flag)
     return {"engine.spec_types": words._replace(value=listed)} if listed else {}
 
 

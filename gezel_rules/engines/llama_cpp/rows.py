@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gezel_rules.record import NamedTuple
 
 
@@ -33,21 +31,6 @@ class KvType(NamedTuple):
     quantised: bool
     automatic: bool
     slow_on: tuple[str, ...]
-
-
-class SummaryRow(NamedTuple):
-    """A row of ``launch_summary``."""
-
-    flag: str
-    otherwise: Any
-    file: bool
-
-
-class NearestStep(NamedTuple):
-    """A row of ``nearest_steps``."""
-
-    setting: str
-    value: Any
 
 
 class Window(NamedTuple):

@@ -8,16 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gezel_rules.engines.llama_cpp.devices import MIB, Device, device_facts, device_rules, parse_devices
+from gezel_rules.engines.llama_cpp.rows import DevicePrefix
 from gezel_rules.facts.fact import UNKNOWN
 
 LISTINGS = Path(__file__).parents[2] / "data" / "engine-help"
 RULES = device_rules(
     {
-        "CUDA": {"backend": "cuda", "kind": "discrete"},
-        "ROCm": {"backend": "rocm", "kind": "discrete"},
-        "Vulkan": {"backend": "vulkan", "kind": "discrete"},
-        "MTL": {"backend": "metal", "kind": "unified"},
-        "RPC": {"kind": "rpc"},
+        "CUDA": DevicePrefix("cuda", "discrete"),
+        "ROCm": DevicePrefix("rocm", "discrete"),
+        "Vulkan": DevicePrefix("vulkan", "discrete"),
+        "MTL": DevicePrefix("metal", "unified"),
+        "RPC": DevicePrefix("", "rpc"),
     },
     software=["LLVMpipe", "Microsoft Basic Render"],
     integrated=["Radeon(TM) Graphics", "UHD Graphics"],

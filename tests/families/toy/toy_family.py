@@ -153,10 +153,12 @@ class ToyFamily:
     def check_description(self, node: Any, problems: list[Any]) -> None:
         return None
 
-    def model_facts(self, subject: Any, settings: Any, tables: Any, cache: Path | None) -> dict[str, Fact]:
+    def model_facts(self, subject: Any, settings: Any, policies: Any, cache: Path | None) -> dict[str, Fact]:
         return {"model.toy_text": Fact("hello", subject.source, "model")}
 
-    def fit(self, subject: Any, policies: Any, facts: Mapping[str, Fact], held: Mapping[str, int]) -> ToyFit:
+    def fit(
+        self, subject: Any, policies: Any, facts: Mapping[str, Fact], held: Mapping[str, int], cache: Path | None
+    ) -> ToyFit:
         return ToyFit(subject.model, facts, ram_pool(facts, policies.rows("pool_kinds", PoolKind), held, ()))
 
     def summary_of_model(self, path: str) -> dict[str, object]:
