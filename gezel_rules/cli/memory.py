@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.cli.arguments import add_family, session_of
 from gezel_rules.cli.shown import show
+from gezel_rules.engines import registry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +20,8 @@ def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Nam
     """The family decides which flags there are, so it is read first. Raises BadInput for one that there is not."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     add_family(first)
-    family = session_of(chosen).family(first.parse_known_args(argv)[0].family)
-    family.memory.add_arguments(parser)
+    named = first.parse_known_args(argv)[0].family
+    registry.family(named or DEFAULT_FAMILY).memory.add_arguments(parser)
     return parser.parse_intermixed_args(argv, chosen)
 
 

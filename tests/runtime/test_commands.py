@@ -39,21 +39,14 @@ def surroundings(environ, state):
 
 
 @pytest.fixture
-def drive(surroundings):
-    """Starts a command; killed at the end."""
-    begun = []
+def drive(children, surroundings):
+    """Starts a command."""
 
     def start(*args: str, **more):
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        options = {**pipes, "preexec_fn": _hang_up_counts, **more}
-        child = subprocess.Popen([sys.executable, str(DRIVE), *args], env=surroundings, text=True, **options)
-        begun.append(child)
-        return child
+        options = {"preexec_fn": _hang_up_counts, **more}
+        return children([sys.executable, str(DRIVE), *args], env=surroundings, **options)
 
-    yield start
-    for child in begun:
-        child.kill()
-        child.communicate()
+    return start
 
 
 def _hang_up_counts() -> None:

@@ -8,15 +8,12 @@ import re
 from contextlib import contextmanager
 
 import pytest
+from shipped_rules import shipped_judge
 
-from gezel_rules import places
 from gezel_rules.engines.llama_cpp.contract import CONTRACT
-from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.engines.openai_http import Call, chat, complete
 from gezel_rules.errors import EngineFailed
-from gezel_rules.logs.sealed import log_policy
-from gezel_rules.logs.watch import Verdict, classify
-from gezel_rules.planner.policies import read_policies
+from gezel_rules.logs.watch import Verdict
 from gezel_rules.runtime import journal, leases, recover, registry
 from gezel_rules.runtime.interrupts import Interrupts
 from gezel_rules.runtime.launch import Guide, Order, death_of, exit_words, launched
@@ -28,8 +25,7 @@ PORT = ("--port", "0")
 @pytest.fixture(scope="session")
 def judge():
     """The shipped log policy's verdict, as for a CUDA build."""
-    policy = log_policy(read_policies(places.policies_dir(), FAMILY, None))
-    return lambda lines, exit_status: classify(lines, policy, "cuda", exit_status)
+    return shipped_judge("cuda")
 
 
 @pytest.fixture

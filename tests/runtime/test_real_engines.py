@@ -24,23 +24,15 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("nothing_left")]
 
 
 @pytest.fixture
-def drive(environ, state, real_engine, real_model):
-    """Starts ``run`` or ``serve`` on the real model; killed at the end."""
-    begun, packing = [], unpacked(find_engine(real_engine, environ).command)
+def drive(children, environ, state, real_engine, real_model):
+    """Starts ``run`` or ``serve`` on the real model."""
+    packing = unpacked(find_engine(real_engine, environ).command)
 
     def start(name: str, *args: str, model: Path = real_model):
         command = [sys.executable, str(DRIVE), name, real_engine, str(model), *args, *packing]
-        child = subprocess.Popen(
-            command, env={**environ, "GEZEL_STATE": str(state)}, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        begun.append(child)
-        return child
+        return children(command, env={**environ, "GEZEL_STATE": str(state)})
 
-    yield start
-    for child in begun:
-        child.kill()
-        child.communicate()
+    return start
 
 
 def finish(child):

@@ -226,7 +226,7 @@ def test_no_engine_survives_kill_9_of_its_parent(faults, environ, state, nothing
 import os, sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from conftest import FAKE
+FAKE = Path({str(Path(__file__).parent / "fake_engine.py")!r})
 from gezel_rules.engines.family import Program
 from gezel_rules.engines.llama_cpp.contract import CONTRACT
 from gezel_rules.runtime import supervise

@@ -12,16 +12,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from shipped_rules import shipped_judge
 
-from gezel_rules import places
 from gezel_rules.engines.llama_cpp.contract import CONTRACT
-from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 from gezel_rules.engines.openai_http import Address, Call, complete
 from gezel_rules.errors import EngineFailed
-from gezel_rules.logs.sealed import log_policy
-from gezel_rules.logs.watch import classify
-from gezel_rules.planner.policies import read_policies
 from gezel_rules.runtime import recover
 from gezel_rules.runtime.interrupts import Interrupts
 from gezel_rules.runtime.launch import Guide, Order, death_of, launched
@@ -38,8 +34,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 @pytest.fixture(scope="session")
 def judge():
     """The shipped log policy's verdict, as for a CPU build."""
-    policy = log_policy(read_policies(places.policies_dir(), FAMILY, None))
-    return lambda lines, exit_status: classify(lines, policy, "cpu", exit_status)
+    return shipped_judge("cpu")
 
 
 @pytest.fixture
@@ -195,23 +190,14 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture
-def gezel(environ, state, tmp_path):
-    """Starts a command; killed at the end."""
-    begun = []
+def gezel(children, environ, state, tmp_path):
+    """Starts a command."""
+    directories = {"GEZEL_STATE": str(state), "GEZEL_CACHE": str(tmp_path / "cache")}
 
     def start(*args: str, stdin: int = subprocess.DEVNULL):
-        child = subprocess.Popen(
-            [sys.executable, "-m", "gezel_rules.cli", *args], text=True, stdin=stdin,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**environ, "GEZEL_STATE": str(state), "GEZEL_CACHE": str(tmp_path / "cache")},
-        )  # fmt: skip
-        begun.append(child)
-        return child
+        return children([sys.executable, "-m", "gezel_rules.cli", *args], stdin=stdin, env={**environ, **directories})
 
-    yield start
-    for child in begun:
-        child.kill()
-        child.communicate()
+    return start
 
 
 def finish(child):

