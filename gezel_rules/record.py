@@ -29,6 +29,11 @@ else:
         """All values in order: those given by place, the rest by name or default. Raises TypeError."""
         rest, defaults = cls._fields[len(values) :], cls._field_defaults
         try:
+            if named and len(named) == len(rest):  # the usual case: every field by name
+                return values + tuple(map(named.__getitem__, rest))
+        except KeyError:
+            pass
+        try:
             values += tuple([named.pop(field) if field in named else defaults[field] for field in rest])
         except KeyError as missing:
             raise TypeError(f"{cls.__name__} needs {missing.args[0]}") from None

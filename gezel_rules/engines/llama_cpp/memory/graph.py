@@ -59,8 +59,8 @@ class Graph:
         here = self.device
         if here != self._running:  # a new split: what it needs from elsewhere is copied before its first tensor
             self._split, self._running = len(self.order), here
-        local = tuple(self._local(s, here) for s in sources)
-        may = tuple(local[sources.index(s)] for s in reuse)
+        local = tuple([self._local(s, here) for s in sources])
+        may = tuple([local[sources.index(s)] for s in reuse]) if reuse else ()
         return self._append(Node(_aligned(size), local, may, here, pinned=pinned))
 
     def inplace(self, source: int, *others: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gezel_rules.engines.llama_cpp.memory.host_buffers import HOST, Stay, padded_bytes, stays
@@ -35,12 +35,12 @@ class Weight(NamedTuple):
 def all_weights(header: HeaderInfo, row: Architecture, tables: MemoryTables) -> tuple[Weight, ...]:
     """Every tensor of the header. A tied output is a second use of the token embedding and appears as one more
     ``OUTPUT`` weight of the same size."""
-    known = Known(tables)
-    found = [_weight(t, known, row.mtp_keeps) for t in header.tensors]
+    known = Known(tables, row.mtp_keeps)
+    found = [_weight(tensor, known) for tensor in header.tensors]
     tied = _tied(header)
     if tied is not None:
         here = {name: _shared(stay, row.tied_twice) for name, stay in known.stays(tied, "output").items()}
-        found.append(_weight(tied, known)._replace(name=TIED, place=OUTPUT, lazy=False, stays=here))
+        found.append(_weight(tied, known)._replace(name=TIED, place=OUTPUT, lazy=False, stays=here, kept=False))
     return tuple(found)
 
 
@@ -50,19 +50,38 @@ def _shared(stay: Stay, twice: bool) -> Stay:
 
 
 class Known:
-    """Where tensors stay, worked out once for each type and shape: a model repeats few of them."""
+    """What is worked out once for each name within a layer, type and shape: a model repeats few of them."""
 
-    def __init__(self, tables: MemoryTables) -> None:
-        self.tables = tables
-        self._found: dict[tuple[str, tuple[int, ...], bool, bool], Mapping[str, Stay]] = {}
+    def __init__(self, tables: MemoryTables, kept: Collection[str]) -> None:
+        self.tables, self.kept = tables, kept
+        self._made: dict[tuple[str, str, tuple[int, ...]], Weight] = {}
+
+    def weight(self, stem: str, tensor: TensorInfo) -> Weight:
+        """The first tensor of this kind, outside the layers."""
+        key = stem, tensor.type, tensor.dims
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self._make(stem.rsplit(".", 1)[0], tensor)
+        return found
+
+    def _make(self, bare: str, tensor: TensorInfo) -> Weight:
+        row = self.tables.tensors.get(bare, self.tables.other_tensor)
+        return Weight(
+            name=tensor.name,
+            bytes=padded_bytes(tensor.nbytes),
+            stays=self.stays(tensor, bare),
+            place=_PLACES[row.place],
+            experts=bare in EXPERTS,
+            ffn=bare in DENSE,
+            lazy=row.lazy and tensor.nbytes > self.tables.defaults.lazy_read_above_bytes,
+            dims=tensor.dims,
+            kept=bare in self.kept,
+        )
 
     def stays(self, tensor: TensorInfo, bare: str) -> Mapping[str, Stay]:
         """Processor → where the tensor lies on the host when it is used as ``bare`` says."""
         multiplied = not self.tables.tensors.get(bare, self.tables.other_tensor).lookup
-        key = tensor.type, tensor.dims, bare in EXPERTS, multiplied
-        if key not in self._found:
-            self._found[key] = stays(tensor, self.tables, experts=key[2], multiplied=multiplied)
-        return self._found[key]
+        return stays(tensor, self.tables, experts=bare in EXPERTS, multiplied=multiplied)
 
 
 TIED = "output.weight (tied)"
@@ -79,22 +98,10 @@ def _tied(header: HeaderInfo) -> TensorInfo | None:
     return embedding
 
 
-def _weight(tensor: TensorInfo, known: Known, kept: tuple[str, ...] = ()) -> Weight:
-    name, tables = tensor.name, known.tables
-    block, stem = _parted(name)
-    bare = stem.rsplit(".", 1)[0]
-    row = tables.tensors.get(bare, tables.other_tensor)
-    return Weight(
-        name=name,
-        bytes=padded_bytes(tensor.nbytes),
-        stays=known.stays(tensor, bare),
-        place=_PLACES[row.place] if block is None else block,
-        experts=bare in EXPERTS,
-        ffn=bare in DENSE,
-        lazy=row.lazy and tensor.nbytes > tables.defaults.lazy_read_above_bytes,
-        dims=tensor.dims,
-        kept=bare in kept,
-    )
+def _weight(tensor: TensorInfo, known: Known) -> Weight:
+    block, stem = _parted(tensor.name)
+    _, size, here, place, experts, ffn, lazy, dims, kept = known.weight(stem, tensor)
+    return Weight(tensor.name, size, here, place if block is None else block, experts, ffn, lazy, dims, kept)
 
 
 EXPERTS = frozenset(f"ffn_{part}_{kind}exps" for part in ("up", "down", "gate", "gate_up") for kind in ("", "ch"))
