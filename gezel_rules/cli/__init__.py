@@ -6,6 +6,7 @@ import argparse
 import gc
 import os
 import sys
+from functools import cache
 from importlib import import_module
 
 from gezel_rules import __version__
@@ -43,6 +44,7 @@ GEZEL_LLAMA_SERVER the engine; GEZEL_WINDOW=32k and the like are settings.
 Exit status: 0 done, 1 the answer is no, 2 bad input, 3 the engine or a transfer failed."""
 TRACE = "GEZEL_TRACEBACK"  # set: a fault of ours shows where it happened
 FAILED = 3
+HELP = {"-h", "--help"}
 MAY_BE_EMPTY = ("prompt",)
 LASTING = ("run", "serve", "pull")  # commands that live long enough to need the garbage collector
 
@@ -58,12 +60,19 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
-    """Lines as written, as wide as the terminal; argparse would import half of shutil to learn that width."""
+    """Lines as written, as wide as the terminal."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=_width())
+
+
+@cache
+def _width() -> int:
+    """Columns of the terminal, asked once: argparse wants a formatter for every argument, and would import half of
+    shutil to learn this."""
     try:
         columns = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(1).columns
     except (OSError, ValueError):
         columns = 80
-    return argparse.RawDescriptionHelpFormatter(prog, width=max(40, columns - 2))
+    return max(40, columns - 2)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -147,6 +156,8 @@ def _command(known: argparse.Namespace) -> int:
     module.add_arguments(parser)
     _add_places(parser)
     parser.add_argument("--json", action="store_true", help="machine-readable output")
+    if not HELP & set(known.rest):
+        parser.usage = ""  # argparse would work it out for its errors, which are one line here
     parse = getattr(module, "parse", argparse.ArgumentParser.parse_intermixed_args)
     args = parse(parser, known.rest, argparse.Namespace(**_chosen(known)))
     _refuse_empty(parser, args)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gezel_rules.cli.arguments import add_engine, add_family, session_of
+from gezel_rules.cli.shown import json_text
 from gezel_rules.engines.family import OutsideSetting
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.printable import printable
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     session = session_of(args)
     offer = look(session, session.family(args.family), args.engine)
     if args.json:
-        print(json.dumps(as_json(offer), indent=2))
+        print(json_text(as_json(offer)))
     else:
         print("\n".join(as_text(offer)))
     return 0 if offer.command else 1

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.cli.arguments import add_engine, session_of
+from gezel_rules.cli.shown import json_text
 from gezel_rules.engines import registry
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.printable import printable
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the findings; 1 when something is wrong. Raises GezelError when the engine asked for is not one."""
     found = list(findings(args))
     if args.json:
-        print(json.dumps([finding._asdict() for finding in found], indent=2))
+        print(json_text([finding._asdict() for finding in found]))
     else:
         for finding in found:
             print(f"{finding.about:8}  {finding.what}" + (f"\n          {finding.advice}" if finding.advice else ""))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from collections.abc import Iterator
 
 from gezel_rules.cli.arguments import add_arguments as add_plan_arguments
 from gezel_rules.cli.arguments import conditions_of, session_of
+from gezel_rules.cli.shown import json_text
 from gezel_rules.decisions.decide import Judgement
 from gezel_rules.decisions.explain import block, passed_on, why_not_value
 from gezel_rules.decisions.trace import Explainer
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             raise BadInput("--why-not needs one SUBJECT: a flag or a decision")
         _why_not(explain, passed_on(explain, chosen[0]) if chosen[0].decision.flag else chosen[0], args)
     elif args.json:
-        print(json.dumps([explain.to_json(judgement) for judgement in chosen], indent=2))
+        print(json_text([explain.to_json(judgement) for judgement in chosen]))
     else:
         print("\n\n".join("\n".join(_about(plan, explain, judgement)) for judgement in chosen))
     return 0
@@ -58,7 +58,7 @@ def _why_not(explain: Explainer, judgement: Judgement, args: argparse.Namespace)
     lines = list(why_not_value(explain, judgement, args.why_not))
     if args.json:
         because = [line.strip() for line in lines]
-        print(json.dumps({"decision": judgement.decision.name, "why_not": args.why_not, "because": because}, indent=2))
+        print(json_text({"decision": judgement.decision.name, "why_not": args.why_not, "because": because}))
     else:
         print("\n".join(lines))
 

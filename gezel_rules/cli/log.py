@@ -7,12 +7,12 @@ be initialised, or the build named with ``--backend`` found or used no GPU; 2 fo
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from gezel_rules.cli.arguments import add_family, session_of
+from gezel_rules.cli.shown import json_text
 from gezel_rules.errors import BadInput
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     watch = Watch(policy, _backend(args.backend, policy), args.engine_version)
     _read(args.file, watch)
     verdict = watch.verdict(args.exit_status)
-    print(json.dumps(verdict.as_json(), indent=2) if args.json else "\n".join(_lines(verdict)))
+    print(json_text(verdict.as_json()) if args.json else "\n".join(_lines(verdict)))
     return int(unhealthy(verdict, args.backend is not None and args.backend not in policy.without_gpu))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.cli.arguments import session_of
+from gezel_rules.cli.shown import json_text
 from gezel_rules.cli.stored import model_json, size_words
 from gezel_rules.errors import BadInput, GezelError
 from gezel_rules.facts.printable import printable
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     models = installed(session.store, lambda text: print(f"gezel-rules: {text}", file=sys.stderr))
     listed = [(model, _runs_here(session, model), _drift(session, model)) for model in models]
     if args.json:
-        print(json.dumps([_json(*item) for item in listed], indent=2))
+        print(json_text([_json(*item) for item in listed]))
         return 0
     if listed:
         _show([_row(*item) for item in listed])

@@ -18,11 +18,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Namespace) -> argparse.Namespace:
     """The family decides which flags there are, so it is read first. Raises BadInput for one that there is not."""
+    registry.family(_named(argv) or DEFAULT_FAMILY).memory.add_arguments(parser)
+    return parser.parse_args(argv, chosen)
+
+
+def _named(argv: list[str]) -> str | None:
+    if not any(word.startswith("--family") for word in argv):
+        return None
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     add_family(first)
-    named = first.parse_known_args(argv)[0].family
-    registry.family(named or DEFAULT_FAMILY).memory.add_arguments(parser)
-    return parser.parse_intermixed_args(argv, chosen)
+    named: str | None = first.parse_known_args(argv)[0].family
+    return named
 
 
 def run(args: argparse.Namespace) -> int:

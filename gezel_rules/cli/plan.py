@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from collections.abc import Iterator
 
 from gezel_rules.cli.arguments import add_arguments, conditions_of, session_of
+from gezel_rules.cli.shown import json_text
 from gezel_rules.decisions.words import say, say_bytes
 from gezel_rules.planner.plan import Plan
 from gezel_rules.planner.report import explainer, ladder, plan_json, refusal
@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the plan; 1 when the launch is refused. Raises BadInput."""
     plan = session_of(args).plan(args.model, conditions_of(args))
     if args.json:
-        print(json.dumps(plan_json(plan), indent=2))
+        print(json_text(plan_json(plan)))
     else:
         print("\n".join(_text(plan)))
         print(f"\nwhy: {_again(args)} {'refusal' if plan.refused else '[--FLAG]'}")

@@ -6,7 +6,6 @@ Exit status of ``check``: 0 when everything loads (stale evidence is a warning),
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 from gezel_rules import places
 from gezel_rules.author.check import Against, Report, check_directory, read_library
 from gezel_rules.cli.arguments import add_family, session_of
+from gezel_rules.cli.shown import json_text
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.vocabulary import Word, fact_types
 from gezel_rules.planner.policies import LANGUAGES
@@ -52,7 +52,7 @@ def _check(args: argparse.Namespace, today: date | None = None) -> int:
     against = Against(LANGUAGES, schema, log_schema, today or date.today())
     report = check_directory(_directory(Path(args.what) if args.what else session_of(args).policies), against)
     if args.json:
-        print(json.dumps(_report_json(report), indent=2))
+        print(json_text(_report_json(report)))
     else:
         _print_report(report)
     return 2 if report.problems else 0
@@ -109,7 +109,7 @@ def _show(args: argparse.Namespace) -> int:
     index = Index(library, {word.name: _fact(word) for word in family.vocabulary()})
     entry = index.find(args.what) if args.what else index.overview()
     if args.json:
-        print(json.dumps(entry, indent=2, ensure_ascii=False))
+        print(json_text(entry))
     else:
         width = min(shutil.get_terminal_size((110, 24)).columns, 110)
         print("\n".join(page(entry, width) if isinstance(entry, dict) else overview(entry, width)))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
 from typing import TextIO
 
 from gezel_rules import places
+from gezel_rules.cli.shown import json_text
 from gezel_rules.runtime.registry import Entry, running
 
 
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
     sink = out or sys.stdout
     entries = running(places.state_dir())
     if getattr(args, "json", False):
-        sink.write(json.dumps([{**entry._asdict(), "orphan": entry.orphan} for entry in entries], indent=2) + "\n")
+        sink.write(json_text([{**entry._asdict(), "orphan": entry.orphan} for entry in entries]) + "\n")
     else:
         sink.write("".join(f"{line}\n" for line in _table(entries)))
     return 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.cli.arguments import add_engine, session_of
+from gezel_rules.cli.shown import json_text
 from gezel_rules.cli.stored import model_json
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _preview(args: argparse.Namespace, store: Path, plans: list[InstallPlan]) ->
 
     told = [(plan, preview(plan, store)) for plan in plans]
     if args.json:
-        print(json.dumps([_plan_json(plan, steps) for plan, steps in told], indent=2))
+        print(json_text([_plan_json(plan, steps) for plan, steps in told]))
         return 0
     for plan, steps in told:
         print(f"{plan.model_id} → {store / plan.directory}")
@@ -108,7 +108,7 @@ def _fetch(args: argparse.Namespace, store: Path, plans: list[InstallPlan], web:
     finally:
         progress.close()
     if args.json:
-        print(json.dumps([model_json(model) for model in done], indent=2))
+        print(json_text([model_json(model) for model in done]))
         return 0
     for model in done:
         print(f"{model.model_id}: {model.size:,} bytes, {_verified(model)}, in {Path(model.files[0].path).parent}")
@@ -128,7 +128,7 @@ def _pin(args: argparse.Namespace, catalog: Path, web: Web) -> int:
     path = catalog / "models" / f"{find(catalog, args.model).id}.yaml"
     pinned = pin(path, web)
     if args.json:
-        print(json.dumps([item._asdict() for item in pinned], indent=2))
+        print(json_text([item._asdict() for item in pinned]))
         return 0
     for item in pinned:
         print(f"{path}: {item.name}: {item.size:,} bytes, sha256 {item.sha256}")

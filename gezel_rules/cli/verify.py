@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from gezel_rules.cli.arguments import session_of
+from gezel_rules.cli.shown import json_text
 from gezel_rules.cli.stored import installed_id
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.printable import printable
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     bad = [verdict for verdict in verdicts if verdict.problem]
     if args.json:
         files = [{"name": v.file.name, "sha256": v.file.sha256, "problem": v.problem or None} for v in verdicts]
-        print(json.dumps({"model": model_id, "verified": not bad, "files": files}, indent=2))
+        print(json_text({"model": model_id, "verified": not bad, "files": files}))
     else:
         for verdict in verdicts:
             print(f"{verdict.file.name}: {verdict.problem or 'as recorded, sha256 ' + verdict.file.sha256}")
@@ -72,7 +72,7 @@ def _look_over(args: argparse.Namespace) -> int:
     found = leftovers(store)
     if args.json:
         told = [{**item._asdict(), "path": str(item.path)} for item in found]
-        print(json.dumps({"leftovers": told, "deleted": [str(item.path) for item in gone]}, indent=2))
+        print(json_text({"leftovers": told, "deleted": [str(item.path) for item in gone]}))
         return 1 if found else 0
     for item in gone:
         print(f"deleted {printable(str(item.path))}: {printable(item.what)}, {say_bytes(item.size)}")

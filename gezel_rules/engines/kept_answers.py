@@ -10,7 +10,6 @@ from typing import Any
 
 from gezel_rules.cache import keep
 from gezel_rules.errors import BadInput
-from gezel_rules.facts.printable import printable
 from gezel_rules.record import NamedTuple
 
 FORMAT = 1  # another format is no answer
@@ -50,13 +49,13 @@ def kept_answers(
     command: Sequence[str],
     cache_dir: Path | None,
     environ: Mapping[str, str],
-    behind: Callable[[Path, Sequence[str]], Iterable[Path]],
+    behind: Callable[[Path, Sequence[str]], Iterable[str]],
 ) -> Kept:
     """Where the answers of the engine that ``command`` starts are kept. ``behind`` gives the files that are the engine
     besides the program. Raises BadInput when there is no such program."""
     program = find_program(command[0], environ)
-    files = [program.resolve()]
-    files += behind(files[0], command)
+    own = program.resolve()
+    files = [str(own), *behind(own, command)]
     name = f"{program.name}-{zlib.crc32(os.fsencode(' '.join([str(program), *command[1:]]))):08x}.json"
     return Kept(cache_dir and cache_dir / "engines" / name, [FORMAT, list(command), *map(_stat, files)])
 
@@ -69,21 +68,27 @@ def find_program(name: str, environ: Mapping[str, str]) -> Path:
 
         found = shutil.which(name, path=environ.get("PATH"))
         if found is None:
-            raise BadInput(f"{printable(name)}: no such program in PATH")
+            raise _unusable(name, "no such program in PATH")
         return Path(found)
     if path.is_dir():
-        raise BadInput(f"{printable(name)}: is a directory, not a program")
+        raise _unusable(name, "is a directory, not a program")
     if not path.is_file():
-        raise BadInput(f"{printable(name)}: no such program")
+        raise _unusable(name, "no such program")
     if not os.access(path, os.X_OK):
-        raise BadInput(f"{printable(name)}: may not be executed")
+        raise _unusable(name, "may not be executed")
     return path
 
 
-def _stat(path: Path) -> list[Any]:
+def _unusable(name: str, why: str) -> BadInput:
+    from gezel_rules.facts.printable import printable  # only when there is something to complain about
+
+    return BadInput(f"{printable(name)}: {why}")
+
+
+def _stat(path: str) -> list[Any]:
     """Path, device, inode, size and mtime in nanoseconds; the path alone when there is nothing."""
     try:
-        stat = path.stat()
+        stat = os.stat(path)  # noqa: PTH116
     except OSError:
-        return [str(path)]
-    return [str(path), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns]
+        return [path]
+    return [path, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns]

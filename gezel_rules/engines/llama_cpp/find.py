@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 from gezel_rules.engines.family import Program
@@ -46,7 +46,7 @@ def embedded_engine(policies: Path | None = None) -> Program | None:
 
     ``policies``: the directory whose table of flags it goes by; ``None`` for the shipped one.
     """
-    spec = find_spec(EMBEDDED_WHEEL)
+    spec = binary.installed(EMBEDDED_WHEEL)
     if spec is None:
         return None
     chosen = (EMBEDDED_POLICIES, str(policies.absolute())) if policies else ()
@@ -57,8 +57,9 @@ def _extension(origin: str | None) -> Path | None:
     """The wheel's compiled part: its identity is the engine's."""
     if origin is None:
         return None
-    found = sorted(Path(origin).parent.glob(f"{EMBEDDED_WHEEL}.*"))
-    return found[0] if found else Path(origin)
+    folder = Path(origin).parent
+    found = sorted(name for name in os.listdir(folder) if name.startswith(f"{EMBEDDED_WHEEL}."))  # noqa: PTH208
+    return folder / found[0] if found else Path(origin)
 
 
 def _chosen(text: str, where: str, which: Callable[[str], str | None], policies: Path | None) -> Program:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from gezel_rules.engines.llama_cpp.binary import installed
 from gezel_rules.engines.llama_cpp.find import EMBEDDED_POLICIES
 
 _LIBRARIES = (".so", ".dylib", ".dll")
@@ -14,12 +15,13 @@ _WHEEL = "xllamacpp"  # what the engine inside this package runs
 _WHEEL_TABLE = "llama-cpp/embedded.yaml"  # and the flags it takes, of the shipped policies or of those it is told
 
 
-def files_behind(program: Path, command: Sequence[str]) -> Iterable[Path]:
-    """The files besides the program itself: its libraries, or what ``python -m MODULE`` loads."""
-    return _module_files(command) if "-m" in command[:-1] else _libraries(program)
+def files_behind(program: Path, command: Sequence[str]) -> Iterable[str]:
+    """The files besides the program itself: its libraries, or what the engine in this package loads. As text: there are
+    dozens, on every start."""
+    return _embedded_files(command) if "-m" in command[:-1] else _libraries(program)
 
 
-def _libraries(program: Path) -> Iterator[Path]:
+def _libraries(program: Path) -> Iterator[str]:
     """The engine's own libraries beside it: a llama-server built with shared libraries is a small starter that
     stays the same when everything behind it is built anew."""
     folders = [program.parent]
@@ -28,10 +30,10 @@ def _libraries(program: Path) -> Iterator[Path]:
     for folder in folders:
         for name in sorted(_names(folder)):
             if name.removeprefix("lib").startswith(_OWN) and any(suffix in name for suffix in _LIBRARIES):
-                yield folder / name
+                yield os.path.join(folder, name)  # noqa: PTH118
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: str | Path) -> list[str]:
     """Files only: what Python compiles beside them comes and goes."""
     try:
         with os.scandir(folder) as entries:
@@ -40,17 +42,15 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _module_files(command: Sequence[str]) -> Iterator[Path]:
-    """The files behind ``python -m MODULE``: its package, the wheel it drives, the table of its flags."""
-    from importlib.util import find_spec
-
+def _embedded_files(command: Sequence[str]) -> Iterator[str]:
+    """The files behind the engine inside this package: those here, the wheel it drives, the table of its flags."""
     from gezel_rules.places import policies_dir
 
-    for name in (command[command.index("-m") + 1], _WHEEL):
-        spec = find_spec(name)
-        if spec and spec.origin:
-            folder = Path(spec.origin).parent
-            yield from (folder / name for name in sorted(_names(folder)))
+    wheel = installed(_WHEEL)
+    for file in (__file__, wheel and wheel.origin):
+        if file:
+            folder = os.path.dirname(file)  # noqa: PTH120
+            yield from (os.path.join(folder, name) for name in sorted(_names(folder)))  # noqa: PTH118
     told = EMBEDDED_POLICIES in command[:-1]
     policies = Path(command[command.index(EMBEDDED_POLICIES) + 1]) if told else policies_dir()
-    yield policies / _WHEEL_TABLE
+    yield str(policies / _WHEEL_TABLE)
