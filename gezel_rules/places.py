@@ -34,6 +34,12 @@ def schemas_dir() -> Path:
     return _shipped("schemas")
 
 
+def compiled_dir() -> Path | None:
+    """The shipped policies as compiled when this package was built; ``None`` in a checkout."""
+    inside = _PACKAGE / "shipped" / "compiled"
+    return inside if inside.is_dir() else None
+
+
 def _platform(variable: str, kind: str) -> Path:
     if chosen := os.environ.get(variable):
         return Path(chosen).expanduser()

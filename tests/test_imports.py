@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("numpy", "gguf", "jsonschema", "psutil", "rich", "httpx", "urllib3", "asyncio", "ruamel", "importlib.metadata")
+BROUGHT = ("simpleeval", "psutil", "packaging", "jsonschema", "rich", "urllib3", "gguf", "platformdirs", "filelock")
 
 
 def test_import_contracts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,3 +56,18 @@ def loaded_by(program: str, cwd: Path) -> set[str]:
 def test_light_to_start(program: str, tmp_path: Path) -> None:
     loaded_by(program, tmp_path)  # fills the caches
     assert sorted(set(HEAVY) & loaded_by(program, tmp_path)) == []
+
+
+def test_a_wheel_is_built_with_ruamel_alone(tmp_path: Path) -> None:
+    """What compiles the policies at build time imports nothing else that an installation brings."""
+    program = (
+        "import sys\n"
+        f"for name in {BROUGHT!r}: sys.modules[name] = None\n"
+        "from pathlib import Path\n"
+        "from gezel_rules.author.compiled import compile_all\n"
+        "from gezel_rules.places import policies_dir\n"
+        "from gezel_rules.planner.policies import LANGUAGES\n"
+        "compile_all(policies_dir(), LANGUAGES, Path('built'))\n"
+    )
+    loaded_by(program, tmp_path)
+    assert sorted(path.name.split("-")[0] for path in (tmp_path / "built").iterdir()) == ["logs", "policies"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Container
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.facts.fact import UNKNOWN
-from gezel_rules.lang.evaluate import Record
+
+if TYPE_CHECKING:
+    from gezel_rules.lang.evaluate import Record
 
 _NOT = {
     ast.Lt: "not below", ast.LtE: "above", ast.Gt: "not above", ast.GtE: "below",

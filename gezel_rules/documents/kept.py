@@ -3,12 +3,12 @@ than the rest of a warm plan). Kept as JSON under the digest of the file's text:
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from gezel_rules.cache import keep
+from gezel_rules.checksum import checksum
 from gezel_rules.documents.source import Node, Text, parse_yaml, read_text
 
 FORMAT = 1
@@ -22,8 +22,7 @@ def load_kept(path: Path, name: str, cache: Path | None) -> Node:
     text = read_text(path, name)
     if cache is None:
         return parse_yaml(text)
-    digest = hashlib.sha256(f"{FORMAT} {text.text}".encode()).hexdigest()[:32]
-    kept = cache / f"yaml-{digest}.json"
+    kept = cache / f"yaml-{checksum([f'{FORMAT} {text.text}'.encode()]).hex()}.json"
     found = _thaw(kept, text)
     if found is None:
         found = parse_yaml(text)

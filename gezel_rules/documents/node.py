@@ -61,11 +61,10 @@ class Node:
 
     def plain(self) -> Any:
         """The value as plain data, places forgotten."""
-        if isinstance(self.value, dict):
+        kind = self.value.__class__
+        if kind is dict:
             return {key: node.plain() for key, node in self.value.items()}
-        if isinstance(self.value, list):
-            return [node.plain() for node in self.value]
-        return self.value
+        return [node.plain() for node in self.value] if kind is list else self.value
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

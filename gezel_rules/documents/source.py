@@ -21,6 +21,7 @@ MAX_FILE_BYTES = 4 << 20  # a policy or catalog file; beyond this somebody has p
 MAX_DEPTH = 32
 
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_FIRST_OF_NUMBER = frozenset("+-0123456789")
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 
 
@@ -63,11 +64,8 @@ def _events(text: str) -> Iterator[Any]:
     except ImportError:
         from ruamel.yaml import YAML
 
-        yield from YAML(typ="safe", pure=True).parse(text)
-        return
-    parser = CParser(text)
-    while (event := parser.get_event()) is not None:
-        yield event
+        return iter(YAML(typ="safe", pure=True).parse(text))
+    return iter(CParser(text).get_event, None)
 
 
 class _Builder:
@@ -90,7 +88,7 @@ class _Builder:
                     break
             else:
                 name = "StreamEndEvent"
-            root = self._empty() if name == "StreamEndEvent" else self._node(event, name)
+            root = self._empty() if name == "StreamEndEvent" else self._node(event)
             self._only_document()
             return root
         except YAMLError as error:
@@ -118,9 +116,10 @@ class _Builder:
         mark = event.start_mark
         self.problems.append(self.text.problem(message, mark.line + 1, mark.column + 1))
 
-    def _node(self, event: Any, name: str) -> Node:
+    def _node(self, event: Any) -> Node:
         mark = event.start_mark
         node = Node(None, self.text, mark.line + 1, mark.column + 1, mark.index, event.end_mark.index)
+        name = event.__class__.__name__
         if name == "AliasEvent":
             self._complain("aliases are not allowed: write the value where it is used", event)
             return node
@@ -141,44 +140,43 @@ class _Builder:
     def _sequence(self) -> list[Node]:
         items = []
         for event in self.events:
-            name = type(event).__name__
-            if name == "SequenceEndEvent":
+            if event.__class__.__name__ == "SequenceEndEvent":
                 break
-            items.append(self._node(event, name))
+            items.append(self._node(event))
         return items
 
     def _mapping(self) -> dict[str, Node]:
         entries: dict[str, Node] = {}
         for event in self.events:
-            name = type(event).__name__
-            if name == "MappingEndEvent":
+            if event.__class__.__name__ == "MappingEndEvent":
                 break
-            key = self._node(event, name)
-            event = next(self.events)
-            value = self._node(event, type(event).__name__)
+            key = self._node(event)
+            value = self._node(next(self.events))
             value.key = key
-            self._enter(entries, key, value, event)
+            self._enter(entries, key, value)
         return entries
 
-    def _enter(self, entries: dict[str, Node], key: Node, value: Node, event: Any) -> None:
-        if isinstance(key.value, (dict, list)):
-            self.problems.append(key.problem("a key must be a word"))
-            return
-        raw = self.text.text[key.start : key.end]
-        word = key.value if isinstance(key.value, str) else raw
-        if raw == "<<":
+    def _enter(self, entries: dict[str, Node], key: Node, value: Node) -> None:
+        word = key.value
+        if word.__class__ is not str:
+            if isinstance(word, (dict, list)):
+                self.problems.append(key.problem("a key must be a word"))
+                return
+            word = self.text.text[key.start : key.end]
+        if word == "<<" and self.text.text[key.start : key.end] == "<<":
             self.problems.append(key.problem("merge keys are not allowed: write the entries where they are used"))
-            return
-        if word in entries:
+        elif word in entries:
             self.problems.append(key.problem(f"duplicate key '{word}' (first on line {entries[word].key.line})"))  # type: ignore[union-attr]
-            return
-        entries[word] = value
+        else:
+            entries[word] = value
 
 
 def _scalar(word: str) -> Any:
     """YAML 1.2 core schema for plain scalars; everything else is a string (dates and versions too)."""
     if word in _WORDS:
         return _WORDS[word]
+    if word[0] not in _FIRST_OF_NUMBER:
+        return word
     match = _NUMBER.fullmatch(word)
     if match is None:
         return word

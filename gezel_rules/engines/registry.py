@@ -5,6 +5,7 @@ Another package names its family as an entry point ``NAME = "module:FAMILY"`` of
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gezel_rules import DEFAULT_FAMILY
+from gezel_rules.cache import code_state
 from gezel_rules.errors import BadInput
 from gezel_rules.record import NamedTuple
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from gezel_rules.engines.protocol import Family
 
 GROUP = "gezel_rules.families"
+_PACKAGE = Path(__file__).parents[1]
+_CHECKING = [_PACKAGE / room for room in ("documents", "engines", "facts", "lang", "logs", "planner", "policy")]
+"""Where the code stands that says what policies of every family may be, and checks them."""
 
 
 class Listed(NamedTuple):
@@ -62,6 +67,12 @@ def _brought() -> dict[str, Listed]:
     from importlib.metadata import entry_points
 
     return {point.name: Listed(point.value, f"from {point.value}") for point in entry_points(group=GROUP)}
+
+
+def code_of(family: Family) -> bytes:
+    """What changes when the code that checks a family's policies does: sets are kept for it."""
+    own = Path(str(sys.modules[type(family).__module__].__file__)).parent
+    return code_state([*_CHECKING, own])
 
 
 def of_file(path: str) -> Family:

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gezel_rules.engines import registry
-from gezel_rules.facts.vocabulary import fact_types
-from gezel_rules.policy.language import Language, Needs
 from gezel_rules.policy.seal import load_policies
 
 if TYPE_CHECKING:
     from gezel_rules.engines.protocol import Family
+    from gezel_rules.policy.language import Language, Needs
     from gezel_rules.policy.model import PolicySet
 
 
-class EveryFamily(Mapping[str, Callable[[], Language]]):
+class EveryFamily(Mapping[str, "Callable[[], Language]"]):
     """The language of each family there is, by its name; a family's code is loaded when its language is made."""
 
     def __getitem__(self, name: str) -> Callable[[], Language]:
@@ -39,6 +38,9 @@ LANGUAGES = EveryFamily()
 def language_of(name: str) -> Language:
     """What a family's policies may read and call, and what the core and the family read of them by name. Raises
     BadInput when there is no such family."""
+    from gezel_rules.facts.vocabulary import fact_types  # these, too, only when a set is compiled
+    from gezel_rules.policy.language import Language
+
     family = registry.family(name)
     return Language(fact_types(family.vocabulary()), family.signatures(), partial(_needs, family))
 
@@ -51,4 +53,4 @@ def _needs(family: Family) -> Needs:
 
 def read_policies(directory: Path, family: Family, cache: Path | None) -> PolicySet:
     """The policies that hold for a family. Raises BadInput with every problem."""
-    return load_policies(directory, family.name, LANGUAGES, cache)
+    return load_policies(directory, family.name, LANGUAGES, cache, code=partial(registry.code_of, family))

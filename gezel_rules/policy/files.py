@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from gezel_rules.errors import BadInput
@@ -17,10 +18,16 @@ def all_paths(directory: Path) -> list[Path]:
     """
     if not directory.is_dir():
         raise BadInput(f"{directory}: no such policy directory")
-    found = sorted(path for path in directory.glob("*/**/*.yaml") if not path.name.endswith("_test.yaml"))
+    below = [(base, files) for base, _, files in os.walk(directory) if base != str(directory)]
+    names = [os.path.join(base, name) for base, files in below for name in files if _is_policy(name)]  # noqa: PTH118
+    found = list(map(Path, sorted(names)))
     if not found:
         raise BadInput(f"{directory}: no policy files (expected <area>/<name>.yaml)")
     return found
+
+
+def _is_policy(name: str) -> bool:
+    return name.endswith(".yaml") and not name.endswith("_test.yaml")
 
 
 def policy_paths(directory: Path) -> list[Path]:

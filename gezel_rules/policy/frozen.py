@@ -1,28 +1,28 @@
-"""A compiled set as bytes, and back: what every plan reads comes first, each table on a line of its own.
+"""A compiled set as bytes, and back: what everybody reads comes first, then decisions, then a line for each table.
 
-JSON under a checksum: a copy of what the files say, never a source. Tables are read when somebody asks for them.
+JSON under a checksum: a copy of what the files say, never a source. Decisions and tables are read when somebody asks.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
+from gezel_rules.checksum import SIZE, checksum
 from gezel_rules.policy.model import Beside, Decision, PolicyFile, PolicySet, Rule
 from gezel_rules.policy.records import Tables
 
 FORMAT = 6
-_SUM = 32  # bytes of the checksum
 
 
 def freeze(policies: PolicySet) -> bytes:
     """The set as bytes that ``thaw`` reads back."""
     head = [
         policies.digest, policies.files, list(policies.tables), policies.tables.defaults, policies.flags,
-        policies.lookups, sorted(policies.names), list(policies.decisions.values()),
+        policies.lookups, sorted(policies.names),
     ]  # fmt: skip
-    return summed(b"\n".join([dumped(head), *policies.tables.lines.values()]))
+    decisions = dumped(list(policies.decisions.values()))
+    return summed(b"\n".join([dumped(head), decisions, *policies.tables.lines.values()]))
 
 
 def thaw(data: bytes, beside: Beside) -> PolicySet | None:
@@ -31,12 +31,12 @@ def thaw(data: bytes, beside: Beside) -> PolicySet | None:
     if body is None:
         return None
     try:
-        head, *lines = body.split(b"\n")
-        digest, files, names_of_tables, defaults, flags, lookups, names, decisions = json.loads(head)
+        head, decisions, *lines = body.split(b"\n")
+        digest, files, names_of_tables, defaults, flags, lookups, names = json.loads(head)
         tables = Tables(dict(zip(names_of_tables, lines, strict=True)), defaults)
         return PolicySet(
-            {row[0]: _decision(row) for row in decisions}, tables, tuple(PolicyFile(*file) for file in files), digest,
-            frozenset(names), tuple(flags), tuple(lookups), beside,
+            lambda: {row[0]: _decision(row) for row in json.loads(decisions)}, tables,
+            tuple(PolicyFile(*file) for file in files), digest, frozenset(names), tuple(flags), tuple(lookups), beside,
         )  # fmt: skip
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
@@ -49,12 +49,13 @@ def dumped(value: Any) -> bytes:
 
 def summed(body: bytes) -> bytes:
     """A body with its checksum before it."""
-    return hashlib.sha256(body).digest() + body
+    return checksum([body]) + body
 
 
 def checked(data: bytes) -> bytes | None:
     """The body behind a checksum that is right."""
-    return data[_SUM:] if hashlib.sha256(data[_SUM:]).digest() == data[:_SUM] else None
+    body = data[SIZE:]
+    return body if checksum([body]) == data[:SIZE] else None
 
 
 def _decision(row: list[Any]) -> Decision:

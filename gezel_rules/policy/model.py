@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from gezel_rules.lang.rebuild import rebuild
 from gezel_rules.policy.records import R, Rows, Tables, as_record
 from gezel_rules.record import NamedTuple
+
+if TYPE_CHECKING:
+    import ast
 
 Part = str | tuple[str, str]
 """A piece of a "because": plain words, or (expression, unit)."""
@@ -86,12 +87,13 @@ class PolicySet:
     """
 
     __slots__ = (
-        "_reads", "_records", "_trees", "beside", "decisions", "digest", "files", "flags", "lookups", "names", "tables",
+        "_decisions", "_made", "_reads", "_records", "_trees", "beside", "digest", "files", "flags", "lookups", "names",
+        "tables",
     )  # fmt: skip
 
     def __init__(
         self,
-        decisions: Mapping[str, Decision],
+        decisions: Callable[[], Mapping[str, Decision]],
         tables: Tables,
         files: tuple[PolicyFile, ...],
         digest: str,
@@ -100,17 +102,26 @@ class PolicySet:
         lookups: tuple[str, ...],
         beside: Beside,
     ) -> None:
-        self.decisions, self.tables, self.files, self.beside = decisions, tables, files, beside
+        """``decisions`` are made when somebody asks for one: many commands read tables only."""
+        self._decisions, self.tables, self.files, self.beside = decisions, tables, files, beside
         self.digest, self.names, self.flags, self.lookups = digest, names, flags, lookups
+        self._made: Mapping[str, Decision] | None = None
         self._trees: dict[str, ast.expr] = {}
         self._reads: dict[str, tuple[str, ...]] = {}
-        self._records: dict[str, Any] = {}
+        self._records: dict[tuple[str, type], Any] = {}
+
+    @property
+    def decisions(self) -> Mapping[str, Decision]:
+        """The decisions by name, each after those it reads."""
+        if self._made is None:
+            self._made = self._decisions()
+        return self._made
 
     def rows(self, table: str, record: type[R]) -> Mapping[str, R]:
         """A table's rows by name, as records whose fields are columns."""
-        found: Mapping[str, R] | None = self._records.get(table)
+        found: Mapping[str, R] | None = self._records.get((table, record))
         if found is None:
-            found = self._records[table] = Rows(self.tables[table], record)
+            found = self._records[table, record] = Rows(self.tables, table, record)
         return found
 
     def rows_if_any(self, table: str, record: type[R]) -> Mapping[str, R]:
@@ -133,6 +144,8 @@ class PolicySet:
         """The bound tree of an expression of this set (checked at load, so it parses)."""
         found = self._trees.get(text)
         if found is None:
+            from gezel_rules.lang.rebuild import rebuild
+
             found = self._trees[text] = rebuild(text, self.names)
         return found
 
@@ -146,6 +159,8 @@ class PolicySet:
 
 def _names(node: ast.AST) -> Iterator[str]:
     """Names below a node from left to right; the names of called functions are none."""
+    import ast
+
     if isinstance(node, ast.Name):
         yield node.id
     elif not isinstance(node, ast.Constant):

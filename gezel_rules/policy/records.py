@@ -13,17 +13,25 @@ R = TypeVar("R", bound=tuple[Any, ...])
 class Tables(Mapping[str, Any]):
     """Tables by name, rows with the ``defaults`` of their columns; ``lines`` are the rows as written, in JSON."""
 
-    __slots__ = ("_made", "defaults", "lines")
+    __slots__ = ("_filled", "_written", "defaults", "lines")
 
     def __init__(self, lines: Mapping[str, bytes], defaults: Mapping[str, Mapping[str, Any]]) -> None:
         self.lines, self.defaults = lines, defaults
-        self._made: dict[str, Any] = {}
+        self._written: dict[str, Any] = {}
+        self._filled: dict[str, Any] = {}
+
+    def written(self, name: str) -> Any:
+        """The rows as written, without the defaults."""
+        found = self._written.get(name)
+        if found is None:
+            found = self._written[name] = json.loads(self.lines[name])
+        return found
 
     def __getitem__(self, name: str) -> Any:
-        made = self._made.get(name)
-        if made is None:
-            made = self._made[name] = _filled(json.loads(self.lines[name]), self.defaults.get(name))
-        return made
+        found = self._filled.get(name)
+        if found is None:
+            found = self._filled[name] = _filled(self.written(name), self.defaults.get(name))
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.lines)
@@ -44,18 +52,19 @@ def _filled(rows: Any, defaults: Mapping[str, Any] | None) -> Any:
 
 
 class Rows(Mapping[str, R]):
-    """The rows of a table by name, as records."""
+    """The rows of a table by name, each made a record when it is first asked for."""
 
-    __slots__ = ("_made", "_record", "_rows")
+    __slots__ = ("_defaults", "_made", "_record", "_rows")
 
-    def __init__(self, rows: Mapping[str, Mapping[str, Any]], record: type[R]) -> None:
-        self._rows, self._record = rows, record
+    def __init__(self, tables: Tables, name: str, record: type[R]) -> None:
+        self._rows: Mapping[str, Any] = tables.written(name)
+        self._defaults, self._record = tables.defaults.get(name, {}), record
         self._made: dict[str, R] = {}
 
     def __getitem__(self, name: str) -> R:
         made = self._made.get(name)
         if made is None:
-            made = self._made[name] = as_record(self._rows[name], self._record)
+            made = self._made[name] = as_record({**self._defaults, **self._rows[name]}, self._record)
         return made
 
     def __iter__(self) -> Iterator[str]:

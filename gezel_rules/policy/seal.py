@@ -3,44 +3,49 @@
 The digest covers what the files say (versions, tables, decisions), not comments, layout or the order of keys; the order
 of a table's rows (candidates are tried in it) and of flags (argv has it) does count. Every record carries it. It covers
 the files of one engine family: those of another, beside them, change nothing.
-The cache is keyed by the bytes of the files and by what the checker knew; it is a copy, never a source.
+The cache is keyed by the bytes of the files and by the code that checked them; it is a copy, never a source. A package
+carries such copies of the policies it ships, looked at before the cache: its code does not change without them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gezel_rules import __version__
+from gezel_rules import __version__, places
 from gezel_rules.cache import forget_older, keep
+from gezel_rules.checksum import checksum
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.policy.files import LOGS, all_paths, log_policy_paths
 from gezel_rules.policy.frozen import FORMAT, checked, dumped, freeze, summed, thaw
-from gezel_rules.policy.language import Language, Languages
 from gezel_rules.policy.model import CANDIDATE, PolicySet
 from gezel_rules.policy.records import Tables
 
 if TYPE_CHECKING:
+    from gezel_rules.policy.language import Language, Languages
     from gezel_rules.policy.load import Drafts
 
+Code = Callable[[], bytes]
+"""What tells the code that checks a set from any other (``cache.code_state``)."""
 KEPT_SETS = 8
 """Compiled sets that stay in a cache: a few directories of policies, each as last edited."""
 
 
 def load_policies(
-    directory: Path, family: str, languages: Languages, cache: Path | None = None, keeps: bool = True
-) -> PolicySet:
+    directory: Path, family: str, languages: Languages, cache: Path | None = None, *, code: Code | None = None,
+    keeps: bool = True,
+) -> PolicySet:  # fmt: skip
     """The checked set of one engine family. Raises BadInput with every problem of every file.
 
-    ``cache`` is a directory for compiled sets (``None``: do not cache); ``keeps``: a set compiled here is kept there,
-    which is for whoever holds it against everything the program needs.
+    ``cache`` is a directory for compiled sets (``None``: do not cache); a set is kept there for the ``code`` that
+    checked it; ``keeps``: a set compiled here is kept, which is for whoever holds it against everything the program
+    needs. A language is made only when a set is compiled.
     """
-    language = languages[family]()
-    paths = all_paths(directory)
-    shelf = Shelf(directory, family, languages, cache, _key(paths, directory, family, language), keeps)
+    shelf = Shelf(directory, family, languages, cache, code, keeps)
     found = shelf.read()
     if found is None:
         found = compile_policies(directory, family, languages, shelf)
@@ -52,10 +57,12 @@ class Shelf:
     """Where a set's compiled form is kept, and what else was worked out of the set (``model.Beside``)."""
 
     def __init__(
-        self, directory: Path, family: str, families: Collection[str], cache: Path | None, key: str, keeps: bool = True
-    ) -> None:
-        self.directory, self.family, self.families = directory, family, families
-        self.cache, self.key, self.keeps = cache, key, keeps
+        self, directory: Path, family: str, languages: Languages, cache: Path | None = None, code: Code | None = None,
+        keeps: bool = True,
+    ) -> None:  # fmt: skip
+        self.directory, self.family, self.languages = directory, family, languages
+        self.cache, self.code, self.keeps = cache, code, keeps
+        self.files = _files(directory)
 
     def read(self) -> PolicySet | None:
         """The set; ``None`` when it is not kept, or what is kept cannot be believed."""
@@ -71,7 +78,7 @@ class Shelf:
         """The log policies of the family, read. Raises BadInput with every problem of the YAML."""
         from gezel_rules.policy.sources import read_sources
 
-        found = read_sources(log_policy_paths(self.directory), self.directory, self.families)
+        found = read_sources(log_policy_paths(self.directory), self.directory, self.languages)
         if found.problems:
             raise BadInput(found.problems)
         if not found.of(self.family):
@@ -84,19 +91,39 @@ class Shelf:
         body = checked(data) if data else None
         if body is None:
             body = dumped(make())
-            self._write(name, summed(body))
+            if self._unchanged():
+                self._write(name, summed(body))
         return json.loads(body)
 
+    def _unchanged(self) -> bool:
+        """Whether the files are still those of the set, so that what was just read of them belongs to it."""
+        return self.files == _files(self.directory)
+
     def _read(self, name: str) -> bytes | None:
-        try:
-            return (self.cache / f"{name}-{self.key}.json").read_bytes() if self.cache else None
-        except OSError:
-            return None
+        built = places.compiled_dir() if self.cache else None
+        if built and (data := _bytes(built / self._name(name, b""))):
+            return data
+        return _bytes(self.cache / self._name(name, self._code)) if self.cache else None
 
     def _write(self, name: str, data: bytes) -> None:
         if self.cache:
-            keep(self.cache / f"{name}-{self.key}.json", data)
+            keep(self.cache / self._name(name, self._code), data)
             forget_older(self.cache, f"{name}-*.json", KEPT_SETS)
+
+    def _name(self, name: str, code: bytes) -> str:
+        about = f"{__version__} {FORMAT} {self.family}\0".encode()
+        return f"{name}-{checksum([about, code, *self.files]).hex()}.json"
+
+    @cached_property
+    def _code(self) -> bytes:
+        return self.code() if self.code else b""
+
+
+def _bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None  # not there
 
 
 def compile_policies(directory: Path, family: str, languages: Languages, shelf: Shelf | None = None) -> PolicySet:
@@ -105,7 +132,7 @@ def compile_policies(directory: Path, family: str, languages: Languages, shelf: 
     from gezel_rules.policy.sources import read_sources
 
     drafts = load_drafts(read_sources(all_paths(directory), directory, languages), family)
-    return sealed(drafts, languages[family](), directory, shelf or Shelf(directory, family, languages, None, ""))
+    return sealed(drafts, languages[family](), directory, shelf or Shelf(directory, family, languages))
 
 
 def sealed(drafts: Drafts, language: Language, directory: Path, shelf: Shelf) -> PolicySet:
@@ -124,7 +151,7 @@ def sealed(drafts: Drafts, language: Language, directory: Path, shelf: Shelf) ->
     flags = tuple(name for name in drafts.decisions if drafts.decisions[name].decision.flag)
     read = {name for decision in decisions.values() for name in decision.reads}
     return PolicySet(
-        decisions, Tables(lines, defaults), tuple(drafts.files), digest_of(drafts.plain, flags), names, flags,
+        lambda: decisions, Tables(lines, defaults), tuple(drafts.files), digest_of(drafts.plain, flags), names, flags,
         tuple(name for name in lines if name in read), shelf,
     )  # fmt: skip
 
@@ -140,6 +167,8 @@ def _place(problem: Problem, first: Sequence[str]) -> tuple[bool, str, int, int]
 
 def digest_of(plain: Mapping[str, Any], flags: Sequence[str]) -> str:
     """sha256 over the canonical JSON (sorted keys, no spaces) of all files by their path, and the order of flags."""
+    import hashlib
+
     files = {path: {**file, "tables": _in_order(file.get("tables") or {})} for path, file in plain.items()}
     text = json.dumps([files, list(flags)], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -157,14 +186,13 @@ def _pairs(rows: Any) -> Any:
     return list(rows.items()) if isinstance(rows, dict) else rows
 
 
-def _key(paths: Iterable[Path], directory: Path, family: str, language: Language) -> str:
-    knew = f"{__version__} {FORMAT} {family} {language.facts!r} {language.functions!r} {directory.name}"
-    state = hashlib.sha256(knew.encode())
-    for path in paths:
+def _files(directory: Path) -> list[bytes]:
+    """What the files are called and say. Raises BadInput for one that cannot be read."""
+    parts = [os.fsencode(directory.name or directory.absolute().name)]  # people are shown it in every place
+    for path in all_paths(directory):
         try:
             data = path.read_bytes()
         except OSError as error:
             raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from None
-        state.update(f"\0{path.relative_to(directory)}\0{len(data)}\0".encode())
-        state.update(data)
-    return state.hexdigest()[:32]
+        parts += [os.fsencode(f"\0{path.relative_to(directory)}\0{len(data)}\0"), data]
+    return parts

@@ -61,11 +61,13 @@ def read_sources(paths: Iterable[Path], directory: Path, families: Collection[st
 
 
 def _engine(root: Node, families: Collection[str], problems: list[Problem]) -> str:
-    """The family a file names; one that is no text is said when its head is read."""
+    """The family a file names. One that there is not is said here, one that is no text when the head is read; either
+    way the file is checked as one for all, so that what it defines is not missed as well."""
     node = root.value.get("engine") if isinstance(root.value, dict) else None
     if node is None or not isinstance(node.value, str):
         return ""
-    if node.value not in families:
-        hint = did_you_mean(node.value, families) or f" (known: {', '.join(families)})"
-        problems.append(node.problem(f"unknown engine family '{node.value}'{hint}"))
-    return node.value
+    if node.value in families:
+        return node.value
+    hint = did_you_mean(node.value, families) or f" (known: {', '.join(families)})"
+    problems.append(node.problem(f"unknown engine family '{node.value}'{hint}"))
+    return ""

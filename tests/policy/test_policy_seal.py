@@ -13,15 +13,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_set import FACTS, FAMILY, TABLES, languages, policy_text, write_set
 
+from gezel_rules import places
+from gezel_rules.author.compiled import compile_all
+from gezel_rules.cache import code_state
 from gezel_rules.documents.source import load_yaml
+from gezel_rules.engines import registry
 from gezel_rules.errors import BadInput
-from gezel_rules.lang.types import TEXT, Function
+from gezel_rules.logs.sealed import log_policy
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.policies import LANGUAGES
 from gezel_rules.policy import seal
 from gezel_rules.policy.files import log_policy_paths, policy_paths
+from gezel_rules.policy.frozen import summed
 from gezel_rules.policy.model import PolicySet
-from gezel_rules.policy.seal import compile_policies, load_policies
+from gezel_rules.policy.seal import Shelf, compile_policies, load_policies
 
 DECISIONS = """
 kv.type:
@@ -166,6 +171,43 @@ def test_a_cached_set_is_the_compiled_set(tmp_path: Path, monkeypatch: pytest.Mo
     assert [list(rows) for rows in cold.tables.values()] == [list(rows) for rows in warm.tables.values()]
 
 
+def test_what_a_package_is_built_with_is_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No YAML is read, no log policy proved, and nothing is kept a second time."""
+    compile_all(policies_dir(), LANGUAGES, tmp_path / "built")
+    made = load_policies(policies_dir(), "llama-cpp", LANGUAGES)
+    monkeypatch.setattr(places, "compiled_dir", lambda: tmp_path / "built")
+    monkeypatch.setattr(seal, "compile_policies", None)
+    monkeypatch.setattr(Shelf, "log_sources", None)
+    found = load_policies(policies_dir(), "llama-cpp", LANGUAGES, _cache(tmp_path))
+    assert _same(found, made)
+    assert log_policy(found).patterns
+    assert not _cache(tmp_path).exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"x" * 100])
+def test_a_built_set_that_cannot_be_believed_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes
+) -> None:
+    base, built = _small(tmp_path), tmp_path / "built"
+    whole = load_policies(base, FAMILY, languages(), built)
+    monkeypatch.setattr(places, "compiled_dir", lambda: built)
+    next(built.iterdir()).write_bytes(damage)
+    assert _same(load_policies(base, FAMILY, languages(), _cache(tmp_path)), whole)
+
+
+def test_what_changed_meanwhile_is_not_kept_as_part_of_the_set(tmp_path: Path) -> None:
+    policies = load_policies(_small(tmp_path), FAMILY, languages(), _cache(tmp_path))
+    assert policies.beside.derived("first", lambda: [1]) == [1]
+    (tmp_path / "policies" / "logs" / "gpu.yaml").write_text(LOG.replace("match: b", "match: c"))
+    assert policies.beside.derived("second", lambda: [2]) == [2]
+    assert [path.name.split("-")[0] for path in sorted(_cache(tmp_path).iterdir())] == ["first", "policies"]
+
+
+def test_whoever_does_not_hold_a_set_against_everything_keeps_none(tmp_path: Path) -> None:
+    load_policies(_small(tmp_path), FAMILY, languages(), _cache(tmp_path), keeps=False)
+    assert not _cache(tmp_path).exists()
+
+
 def _small(directory: Path) -> Path:
     return write_set(directory, {"kv/kv": WHOLE, "logs/gpu": LOG})
 
@@ -194,26 +236,30 @@ def test_a_cache_of_another_make_is_compiled_again(tmp_path: Path, body: bytes) 
     base = _small(tmp_path)
     whole = load_policies(base, FAMILY, languages(), _cache(tmp_path))
     (kept,) = _cache(tmp_path).iterdir()
-    kept.write_bytes(seal.hashlib.sha256(body).digest() + body)
+    kept.write_bytes(summed(body))
     assert _same(load_policies(base, FAMILY, languages(), _cache(tmp_path)), whole)
 
 
-def test_another_vocabulary_checks_again(tmp_path: Path) -> None:
+def test_other_code_checks_again(tmp_path: Path) -> None:
+    """What code holds a set against is its vocabulary and its functions: neither is looked at while it stays."""
     base = _small(tmp_path)
-    load_policies(base, FAMILY, languages(), _cache(tmp_path))
     fewer = {name: type_ for name, type_ in FACTS.items() if name != "settings.kv_type"}
+    whole = load_policies(base, FAMILY, languages(), _cache(tmp_path), code=lambda: b"before")
+    assert _same(load_policies(base, FAMILY, languages(fewer), _cache(tmp_path), code=lambda: b"before"), whole)
     with pytest.raises(BadInput, match=r"kv/kv\.yaml:14:15: unknown fact 'settings\.kv_type'"):
-        load_policies(base, FAMILY, languages(fewer), _cache(tmp_path))
-    numbers = {**FACTS, "settings.kv_type": FACTS["settings.window"]}
-    with pytest.raises(BadInput, match="the rules above give"):
-        load_policies(base, FAMILY, languages(numbers), _cache(tmp_path))
+        load_policies(base, FAMILY, languages(fewer), _cache(tmp_path), code=lambda: b"after")
 
 
-def test_another_signature_checks_again(tmp_path: Path) -> None:
-    base = write_set(tmp_path, {"kv/kv": policy_text("kv/kv", "a: {then: 'divisible(model.layers, 2)'}")})
-    load_policies(base, FAMILY, languages(), _cache(tmp_path))
-    with pytest.raises(BadInput, match="needs text, not whole number"):
-        load_policies(base, FAMILY, languages(FACTS, {"divisible": Function((TEXT, TEXT), TEXT)}), _cache(tmp_path))
+def test_the_code_behind_a_set(tmp_path: Path) -> None:
+    """Every file that says what policies may be counts, those of the engine family among them."""
+    names = {entry.split()[0] for entry in registry.code_of(registry.family("llama-cpp")).decode().split("\0")}
+    assert {"vocabulary.py", "functions.py", "types.py", "tables.py", "check.py", "declare.py", "needs.py"} <= names
+    states = [code_state([tmp_path])]
+    for name, text in (("a.py", "1"), ("a.py", "22"), ("b.py", ""), ("b.txt", "no code")):
+        (tmp_path / name).write_text(text)
+        states.append(code_state([tmp_path]))
+    assert len(set(states)) == 4
+    assert states[3] == states[4]
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:

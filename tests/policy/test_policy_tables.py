@@ -191,6 +191,11 @@ def test_a_backend_that_does_not_exist_in_a_list(copy: Path, capsys: pytest.Capt
     assert said.endswith("table 'backends' has no row 'cudda'; did you mean 'cuda'?")
 
 
+def test_a_failure_class_that_does_not_exist(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (said,) = _faults(copy, "failures: [cuda-oom,", "failures: [cuda-oom-x,", capsys)
+    assert said.endswith("table 'logs.failures' has no row 'cuda-oom-x'; did you mean 'cuda-oom'?")
+
+
 def test_a_speculative_type_without_a_price(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Taken for one that costs nothing, its second context had no bytes."""
     (said,) = _faults(copy, "      draft-eagle3: {n_max: 3,", "      draft-eagle4: {n_max: 3,", capsys)

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gezel_rules.documents.source import load_yaml
 from gezel_rules.engines.llama_cpp.embedded_flags import (
+    _OF_WORDS,
+    _READERS,
     MIB,
     Adapter,
     Member,
@@ -26,6 +29,14 @@ from gezel_rules.planner.policies import read_policies
 
 HELP = Path(__file__).parents[2] / "data" / "engine-help" / "llama-server-0.6.0-dev.help.txt"
 TABLE = embedded_table(read_policies(policies_dir(), FAMILY, None))
+
+
+def test_every_way_a_value_is_written_can_be_read() -> None:
+    """The words of the column ``takes`` are those this module knows, and each is used."""
+    path = policies_dir() / "llama-cpp" / "embedded.yaml"
+    takes = load_yaml(path).plain()["tables"]["embedded_flags"]["columns"]["takes"]["words"]
+    assert set(takes) == {*_READERS, *_OF_WORDS, "on", "off", "experts", "all experts"}
+    assert {flag.takes for flag in TABLE.flags.values()} == set(takes)
 
 
 def test_a_flag_of_words_names_their_table(tmp_path: Path) -> None:
