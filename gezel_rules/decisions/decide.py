@@ -66,10 +66,10 @@ def decide(
 
     Raises BadInput with the rule's place when a rule cannot be evaluated or two ``unique`` rules fire.
     """
-    names: dict[str, Any] = dict.fromkeys(policies.names, UNKNOWN)  # a fact that was left out is unknown
+    names: dict[str, Any] = dict.fromkeys(policies.judged.names, UNKNOWN)  # a fact that was left out is unknown
     for name, fact in facts.items():
         names[name] = fact.value
-    names.update((name, policies.tables[name]) for name in policies.lookups)
+    names.update((name, policies.tables[name]) for name in policies.judged.lookups)
     names.update(given or {})
     evaluator = Evaluator(names, functions)
     judgements: dict[str, Judgement] = {}

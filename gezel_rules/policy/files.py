@@ -16,14 +16,18 @@ def all_paths(directory: Path) -> list[Path]:
 
     Raises BadInput when there is no such directory or no policy in it.
     """
+    return list(map(Path, file_names(directory)))
+
+
+def file_names(directory: Path) -> list[str]:
+    """The same as text, for every start: thirty paths take longer to make than to read."""
     if not directory.is_dir():
         raise BadInput(f"{directory}: no such policy directory")
     below = [(base, files) for base, _, files in os.walk(directory) if base != str(directory)]
     names = [os.path.join(base, name) for base, files in below for name in files if _is_policy(name)]  # noqa: PTH118
-    found = list(map(Path, sorted(names)))
-    if not found:
+    if not names:
         raise BadInput(f"{directory}: no policy files (expected <area>/<name>.yaml)")
-    return found
+    return sorted(names)
 
 
 def _is_policy(name: str) -> bool:

@@ -9,20 +9,18 @@ import json
 from typing import Any
 
 from gezel_rules.checksum import SIZE, checksum
-from gezel_rules.policy.model import Beside, Decision, PolicyFile, PolicySet, Rule
+from gezel_rules.policy.model import Beside, Decision, Judged, PolicyFile, PolicySet, Rule
 from gezel_rules.policy.records import Tables
 
-FORMAT = 6
+FORMAT = 7
 
 
 def freeze(policies: PolicySet) -> bytes:
     """The set as bytes that ``thaw`` reads back."""
-    head = [
-        policies.digest, policies.files, list(policies.tables), policies.tables.defaults, policies.flags,
-        policies.lookups, sorted(policies.names),
-    ]  # fmt: skip
-    decisions = dumped(list(policies.decisions.values()))
-    return summed(b"\n".join([dumped(head), decisions, *policies.tables.lines.values()]))
+    decisions, names, flags, lookups = policies.judged
+    head = [policies.digest, policies.files, list(policies.tables), policies.tables.defaults]
+    judged = [list(decisions.values()), sorted(names), flags, lookups]
+    return summed(b"\n".join([dumped(head), dumped(judged), *policies.tables.lines.values()]))
 
 
 def thaw(data: bytes, beside: Beside) -> PolicySet | None:
@@ -31,15 +29,19 @@ def thaw(data: bytes, beside: Beside) -> PolicySet | None:
     if body is None:
         return None
     try:
-        head, decisions, *lines = body.split(b"\n")
-        digest, files, names_of_tables, defaults, flags, lookups, names = json.loads(head)
+        head, judged, *lines = body.split(b"\n")
+        digest, files, names_of_tables, defaults = json.loads(head)
         tables = Tables(dict(zip(names_of_tables, lines, strict=True)), defaults)
         return PolicySet(
-            lambda: {row[0]: _decision(row) for row in json.loads(decisions)}, tables,
-            tuple(PolicyFile(*file) for file in files), digest, frozenset(names), tuple(flags), tuple(lookups), beside,
+            lambda: _judged(judged), tables, tuple(PolicyFile(*file) for file in files), digest, beside
         )  # fmt: skip
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
+
+
+def _judged(line: bytes) -> Judged:
+    decisions, names, flags, lookups = json.loads(line)
+    return Judged({row[0]: _decision(row) for row in decisions}, frozenset(names), tuple(flags), tuple(lookups))
 
 
 def dumped(value: Any) -> bytes:

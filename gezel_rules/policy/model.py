@@ -79,43 +79,55 @@ class Beside(Protocol):
         """What was kept under a name; made, and kept, when there is nothing."""
 
 
-class PolicySet:
-    """Everything the engine needs: ``decisions`` in dependency order, ``tables``, ``files`` and the set's digest.
+class Judged(NamedTuple):
+    """What judging takes of a set: ``decisions`` by name, each after those it reads; all ``names`` an expression may
+    use; the decisions that are ``flags``, in the order of argv; the tables that decisions read (``lookups``)."""
 
-    ``names`` are all names an expression may use, ``lookups`` the tables among them that decisions read; trees are
-    parsed once, on first use.
+    decisions: Mapping[str, Decision]
+    names: frozenset[str]
+    flags: tuple[str, ...]
+    lookups: tuple[str, ...]
+
+
+class PolicySet:
+    """Everything the engine needs: what is ``judged``, ``tables``, ``files`` and the set's digest.
+
+    Trees of expressions are parsed once, on first use.
     """
 
-    __slots__ = (
-        "_decisions", "_made", "_reads", "_records", "_trees", "beside", "digest", "files", "flags", "lookups", "names",
-        "tables",
-    )  # fmt: skip
+    __slots__ = ("_judge", "_judged", "_reads", "_records", "_trees", "beside", "digest", "files", "tables")
 
     def __init__(
         self,
-        decisions: Callable[[], Mapping[str, Decision]],
+        judge: Callable[[], Judged],
         tables: Tables,
         files: tuple[PolicyFile, ...],
         digest: str,
-        names: frozenset[str],
-        flags: tuple[str, ...],
-        lookups: tuple[str, ...],
         beside: Beside,
     ) -> None:
-        """``decisions`` are made when somebody asks for one: many commands read tables only."""
-        self._decisions, self.tables, self.files, self.beside = decisions, tables, files, beside
-        self.digest, self.names, self.flags, self.lookups = digest, names, flags, lookups
-        self._made: Mapping[str, Decision] | None = None
+        """``judge`` gives the decisions when somebody asks for them: many commands read tables only."""
+        self._judge, self.tables, self.files, self.digest, self.beside = judge, tables, files, digest, beside
+        self._judged: Judged | None = None
         self._trees: dict[str, ast.expr] = {}
         self._reads: dict[str, tuple[str, ...]] = {}
         self._records: dict[tuple[str, type], Any] = {}
 
     @property
+    def judged(self) -> Judged:
+        """The decisions and what they need."""
+        if self._judged is None:
+            self._judged = self._judge()
+        return self._judged
+
+    @property
     def decisions(self) -> Mapping[str, Decision]:
         """The decisions by name, each after those it reads."""
-        if self._made is None:
-            self._made = self._decisions()
-        return self._made
+        return self.judged.decisions
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The decisions that are options of the engine, in the order of argv."""
+        return self.judged.flags
 
     def rows(self, table: str, record: type[R]) -> Mapping[str, R]:
         """A table's rows by name, as records whose fields are columns."""
@@ -146,7 +158,7 @@ class PolicySet:
         if found is None:
             from gezel_rules.lang.rebuild import rebuild
 
-            found = self._trees[text] = rebuild(text, self.names)
+            found = self._trees[text] = rebuild(text, self.judged.names)
         return found
 
     def reads(self, text: str) -> tuple[str, ...]:

@@ -20,9 +20,9 @@ from gezel_rules import __version__, places
 from gezel_rules.cache import forget_older, keep
 from gezel_rules.checksum import checksum
 from gezel_rules.errors import BadInput, Problem
-from gezel_rules.policy.files import LOGS, all_paths, log_policy_paths
+from gezel_rules.policy.files import LOGS, all_paths, file_names, log_policy_paths
 from gezel_rules.policy.frozen import FORMAT, checked, dumped, freeze, summed, thaw
-from gezel_rules.policy.model import CANDIDATE, PolicySet
+from gezel_rules.policy.model import CANDIDATE, Judged, PolicySet
 from gezel_rules.policy.records import Tables
 
 if TYPE_CHECKING:
@@ -150,10 +150,9 @@ def sealed(drafts: Drafts, language: Language, directory: Path, shelf: Shelf) ->
     names = frozenset((*language.facts, *lines, *decisions, CANDIDATE))
     flags = tuple(name for name in drafts.decisions if drafts.decisions[name].decision.flag)
     read = {name for decision in decisions.values() for name in decision.reads}
-    return PolicySet(
-        lambda: decisions, Tables(lines, defaults), tuple(drafts.files), digest_of(drafts.plain, flags), names, flags,
-        tuple(name for name in lines if name in read), shelf,
-    )  # fmt: skip
+    judged = Judged(decisions, names, flags, tuple(name for name in lines if name in read))
+    digest = digest_of(drafts.plain, flags)
+    return PolicySet(lambda: judged, Tables(lines, defaults), tuple(drafts.files), digest, shelf)
 
 
 def in_order(problems: Iterable[Problem], unread: Sequence[str]) -> list[Problem]:
@@ -189,10 +188,12 @@ def _pairs(rows: Any) -> Any:
 def _files(directory: Path) -> list[bytes]:
     """What the files are called and say. Raises BadInput for one that cannot be read."""
     parts = [os.fsencode(directory.name or directory.absolute().name)]  # people are shown it in every place
-    for path in all_paths(directory):
+    start = len(str(directory))
+    for path in file_names(directory):
         try:
-            data = path.read_bytes()
+            with open(path, "rb") as file:  # noqa: PTH123
+                data = file.read()
         except OSError as error:
             raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from None
-        parts += [os.fsencode(f"\0{path.relative_to(directory)}\0{len(data)}\0"), data]
+        parts += [b"\0%s\0%d\0" % (os.fsencode(path[start:]), len(data)), data]
     return parts
