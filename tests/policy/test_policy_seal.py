@@ -155,7 +155,7 @@ def _without_lines(decision: Any) -> Any:
 
 
 def _same(a: PolicySet, b: PolicySet) -> bool:
-    parts = ("decisions", "tables", "files", "digest", "names", "flags")
+    parts = ("judged", "tables", "files", "digest")
     return all(getattr(a, part) == getattr(b, part) for part in parts) and list(a.decisions) == list(b.decisions)
 
 
