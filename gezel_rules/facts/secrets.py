@@ -7,8 +7,8 @@ import re
 _SECRET = frozenset({"key", "keys", "token", "password", "passphrase", "secret", "secrets", "credentials", "auth"})
 _NAMED_ELSEWHERE = frozenset({"file", "path", "type"})  # --api-key-file names a file, it holds no secret itself
 _MAY_HOLD = frozenset({"json", "headers"})  # free text in which people put tokens
-_USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
-_QUERY = re.compile(r"(?<=://)(\S*?)\?\S+")
+_USER_INFO = r"(?<=://)[^/@\s]*@"
+_QUERY = r"(?<=://)(\S*?)\?\S+"
 
 HIDDEN = "(set, not shown)"
 
@@ -23,4 +23,6 @@ def is_secret(name: str) -> bool:
 
 def without_secrets(value: str) -> str:
     """The value with the user, password and query of any URL in it left out."""
-    return _QUERY.sub(r"\1?…", _USER_INFO.sub("…@", value))
+    if "://" not in value:
+        return value
+    return re.sub(_QUERY, r"\1?…", re.sub(_USER_INFO, "…@", value))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FirstBytes = Callable[[int], "tuple[Buffer, int | None]"]
 """Given a count: that many bytes from the start (fewer only at the end of the file), and the file's size if known."""
 
-_SPLIT_NAME = re.compile(r"(?P<prefix>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.DOTALL)
+_SPLIT_NAME = r"(?s)(?P<prefix>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf"  # compiled when one is met
 _GROWTH = 2 << 20
 _AT_REST = 5.0
 """Seconds since the last write: a map of a file that shrinks ends the process with SIGBUS, and a file written twice
@@ -157,7 +157,7 @@ def join_parts(first: Header, name: str, read_part: Callable[[str], Header]) -> 
 def _part_names(first: Header, name: str, count: int) -> list[str]:
     """Names of all parts, from the first one's, as the engine derives them."""
     number = first.metadata.get("split.no", 0)
-    found = _SPLIT_NAME.fullmatch(name)
+    found = re.fullmatch(_SPLIT_NAME, name)
     if not found or int(found["count"]) != count:
         raise BadInput(f"{name}: part of a split model, but its name does not end in -00001-of-{count:05d}.gguf")
     names = [f"{found['prefix']}-{part:05d}-of-{count:05d}.gguf" for part in range(1, count + 1)]
