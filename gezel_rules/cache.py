@@ -7,17 +7,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from gezel_rules.owned import write_owned
+
 
 def keep(path: Path, data: bytes) -> None:
-    """Replace a cache file by an atomic rename, its directory made when missing; a full disk keeps nothing."""
-    staged = path.with_name(f"{path.name}.{os.getpid()}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        staged.write_bytes(data)
-        staged.replace(path)
-    except OSError:
-        with suppress(OSError):
-            staged.unlink()
+    """Replace a cache file, whole or not at all; a full disk keeps nothing."""
+    with suppress(OSError):
+        write_owned(path, data)
 
 
 def forget_older(directory: Path, pattern: str, newest: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from gezel_rules.cache import keep
 from gezel_rules.checksum import checksum
 from gezel_rules.documents.source import Node, Text, parse_yaml, read_text
+from gezel_rules.owned import read_owned
 
 FORMAT = 1
 
@@ -31,10 +32,11 @@ def load_kept(path: Path, name: str, cache: Path | None) -> Node:
 
 
 def _thaw(path: Path, text: Text) -> Node | None:
+    data = read_owned(path)
     try:
-        return _node(json.loads(path.read_bytes()), text)
-    except (OSError, ValueError, TypeError, LookupError):
-        return None  # missing, cut short or of another make: parse again
+        return _node(json.loads(data), text) if data else None
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None  # cut short or of another make: parse again
 
 
 def _plain(node: Node) -> list[Any]:

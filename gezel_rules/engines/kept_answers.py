@@ -10,6 +10,7 @@ from typing import Any
 
 from gezel_rules.cache import keep
 from gezel_rules.errors import BadInput
+from gezel_rules.owned import read_owned
 from gezel_rules.record import NamedTuple
 
 FORMAT = 1  # another format is no answer
@@ -27,12 +28,11 @@ class Kept(NamedTuple):
         """What is kept; empty when there is nothing, or nothing that can be believed."""
         import json
 
-        if self.path is None:
+        if self.path is None or (data := read_owned(self.path, MAX_BYTES)) is None:
             return {}
         try:
-            with self.path.open("rb") as file:
-                kept = json.loads(file.read(MAX_BYTES))
-        except (OSError, ValueError, RecursionError):
+            kept = json.loads(data)
+        except (ValueError, RecursionError):
             return {}
         return kept if isinstance(kept, dict) and kept.get("identity") == self.identity else {}
 

@@ -15,18 +15,19 @@ from typing import Any
 
 from gezel_rules.cache import keep
 from gezel_rules.gguf.records import Array, Header, Tensor
+from gezel_rules.owned import read_owned
 
 _FORMAT = "header-1"  # raise the number whenever the records change
 
 
 def load(directory: str | os.PathLike[str], status: os.stat_result) -> Header | None:
     """The header kept for the file with this ``status``, or ``None``."""
+    checksum, _, payload = (read_owned(_entry(directory, status)) or b"").partition(b"\n")
     try:
-        checksum, _, payload = _entry(directory, status).read_bytes().partition(b"\n")
         if int(checksum, 16) != crc32(payload):
             return None
         return _from_json(json.loads(payload), status.st_size)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

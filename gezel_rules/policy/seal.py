@@ -20,6 +20,7 @@ from gezel_rules import __version__, places
 from gezel_rules.cache import forget_older, keep
 from gezel_rules.checksum import checksum
 from gezel_rules.errors import BadInput, Problem
+from gezel_rules.owned import read_owned
 from gezel_rules.policy.files import LOGS, all_paths, file_names, log_policy_paths
 from gezel_rules.policy.frozen import FORMAT, checked, dumped, freeze, summed, thaw
 from gezel_rules.policy.model import CANDIDATE, Judged, PolicySet
@@ -103,7 +104,7 @@ class Shelf:
         built = places.compiled_dir() if self.cache else None
         if built and (data := _bytes(built / self._name(name, b""))):
             return data
-        return _bytes(self.cache / self._name(name, self._code)) if self.cache else None
+        return read_owned(self.cache / self._name(name, self._code)) if self.cache else None
 
     def _write(self, name: str, data: bytes) -> None:
         if self.cache:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.owned import read_owned, write_owned
+
 MAX_BYTES = 8 << 20  # a record; a larger file was not written by us
 
 
@@ -20,12 +22,7 @@ def new_id() -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file of mode 0600 by an atomic rename; its folder is made for its owner only. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    part.replace(path)
+    write_owned(path, text.encode())
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
@@ -34,12 +31,10 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file; ``None`` when it is gone, broken, too large or something else."""
+    """The JSON object in a file; ``None`` when it is gone, broken, too large, something else, or not ours alone."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            return None
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        data = json.loads(read_owned(path, MAX_BYTES) or b"")
+    except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
 

@@ -1,0 +1,68 @@
+"""Files that nobody but us can have written: what caches, state and records are read from and written to.
+
+What others could have put there is as good as not there: a compiled policy set of somebody else's would steer launches.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+MAX_BYTES = 64 << 20  # the largest file we keep, a header with its tensors, takes a few MiB
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def read_owned(path: Path, most: int = MAX_BYTES) -> bytes | None:
+    """The content of a regular file that is ours, in a folder that is ours, writable by nobody else; ``None`` for any
+    other, one of more than ``most`` bytes and one that is not there. Links are not followed."""
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not (stat.S_ISREG(status.st_mode) and status.st_size <= most and _ours(status) and is_owned(path.parent)):
+            return None
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(descriptor)
+
+
+def is_owned(folder: Path) -> bool:
+    """Whether a folder is ours and nobody else can write there."""
+    try:
+        return _ours(os.stat(folder))  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def _ours(status: os.stat_result) -> bool:
+    if os.name == "nt":  # no such owners and modes there
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & _OTHERS
+
+
+def make_owned(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for us alone. Raises OSError."""
+    if not folder.is_dir():
+        make_owned(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def write_owned(path: Path, data: bytes) -> None:
+    """Replace a file by an atomic rename, readable by us alone, its folder made when missing. Raises OSError; nothing
+    stays beside the file then."""
+    make_owned(path.parent)
+    staged = path.with_name(f".{path.name}.{os.getpid()}")
+    staged.unlink(missing_ok=True)
+    try:
+        descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        staged.replace(path)
+    except OSError:
+        staged.unlink(missing_ok=True)
+        raise
