@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from gezel_rules.errors import TransferFailed
+from gezel_rules.store.durable import create_anew
 from gezel_rules.store.part import BLOCK, Part
 from gezel_rules.store.progress import Limit, Progress
 from gezel_rules.store.transfer import Asked, Received
@@ -50,7 +51,7 @@ def clone(source: Path, target: Path) -> bool:
     try:
         import fcntl
 
-        with source.open("rb") as old, target.open("wb") as new:
+        with source.open("rb") as old, os.fdopen(create_anew(target), "wb") as new:
             fcntl.ioctl(new.fileno(), _FICLONE, old.fileno())
     except (ImportError, OSError):
         target.unlink(missing_ok=True)

@@ -4,7 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from pathlib import Path
+
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # a pipe that somebody left is not waited for
+
+
+def no_link(path: str, flags: int) -> int:
+    """An ``opener``: a link that lies at the path is not followed. Raises OSError."""
+    return os.open(path, flags | _PLAIN)
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """Up to ``most`` bytes of a plain file, links not followed. Raises OSError, for what is no plain file too."""
+    descriptor = os.open(path, os.O_RDONLY | _PLAIN | _AT_ONCE)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(0, "not a plain file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(descriptor)
+
+
+def create_anew(path: Path) -> int:
+    """A descriptor of a file that was not there before: what lay at the path, a link or a file with a second name, is
+    forgotten and not written. Raises OSError."""
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN, 0o644)
 
 
 def sync_directory(path: Path) -> None:
@@ -33,7 +61,7 @@ def replace_durably(path: Path, data: bytes) -> None:
     Raises OSError, the old file untouched."""
     beside = path.with_name(f"{path.name}.new")
     try:
-        with beside.open("wb") as file:
+        with os.fdopen(create_anew(beside), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -10,6 +10,7 @@ from gezel_rules.errors import TransferFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.store import adopt, hub, packaged, shelf
 from gezel_rules.store.manifest import unchanged
+from gezel_rules.store.names import READY
 from gezel_rules.store.part import Part, logged_digest
 from gezel_rules.store.progress import Limit, Progress
 from gezel_rules.store.transfer import Asked, Received, Transfer
@@ -45,7 +46,7 @@ class Bench(NamedTuple):
     @property
     def ready(self) -> Path:
         """Verified files waiting to be published together."""
-        return self.staging / "ready"
+        return self.staging / READY
 
     def part(self, name: str) -> Path:
         """The unfinished file of a name."""

@@ -14,10 +14,11 @@ from gezel_rules.catalog.names import relative_path_fault
 from gezel_rules.errors import BadInput, TransferFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.store.wanted import Source
-from gezel_rules.store.web import Remote, Web, check_url, origin
+from gezel_rules.store.web import Remote, Web, check_url, origin, whole_number
 
 ENDPOINT = "https://huggingface.co"
 MAX_LISTING_BYTES, MAX_PAGES = 32 << 20, 200
+MOST_BYTES = 1 << 60  # beyond any file system; a larger size is no size
 _REPO = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,95}/[A-Za-z0-9_][A-Za-z0-9._-]{0,95}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
@@ -78,7 +79,7 @@ def look(web: Web, source: Source) -> HubFile:
     digest = early.get("x-linked-etag", "").strip('"').lower()
     return HubFile(
         source.file,
-        int(size) if size.isdigit() else None,
+        whole_number(size),
         digest if _SHA256.fullmatch(digest) else None,
         early.get("x-repo-commit", "")[:64],
     )
@@ -117,7 +118,7 @@ def _page(web: Web, remote: Remote) -> tuple[Any, str]:
 def _parsed(body: bytes, remote: Remote) -> Any:
     try:
         return json.loads(body) if len(body) <= MAX_LISTING_BYTES else None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise TransferFailed(f"{remote.name}: the listing is not JSON") from None
 
 
@@ -132,7 +133,7 @@ def _described(items: Any) -> Iterator[HubFile]:
         size, digest = lfs.get("size", item.get("size")), lfs.get("oid", "")
         yield HubFile(
             item["path"],
-            size if isinstance(size, int) and size >= 0 else None,
+            size if isinstance(size, int) and 0 <= size <= MOST_BYTES else None,
             digest if isinstance(digest, str) and _SHA256.fullmatch(digest) else None,
         )
 

@@ -40,10 +40,10 @@ def _staged(store: Path) -> Iterator[Leftover]:
     staging = store / STAGING
     for path in sorted(staging.iterdir()) if staging.is_dir() else ():
         if path.name.startswith(REMOVED):
-            yield Leftover(path, "a removed model, not yet deleted", _size(path), True)
+            yield Leftover(path, "a removed model, not yet deleted", size_of(path), True)
         else:
             kept = "kept so that the next pull continues; 'rm' of the model or deleting this folder gives it up"
-            yield Leftover(path, f"an unfinished install of {path.name}", _size(path), False, kept)
+            yield Leftover(path, f"an unfinished install of {path.name}", size_of(path), False, kept)
 
 
 def _in_directory(store: Path, directory: str) -> Iterator[Leftover]:
@@ -52,12 +52,12 @@ def _in_directory(store: Path, directory: str) -> Iterator[Leftover]:
         if not (store / STAGING / directory).is_dir():
             unowned = not any(folder.rglob("*"))
             advice = "" if unowned else "no manifest: not a model; pull it again, or delete the folder"
-            yield Leftover(folder, "a directory without a manifest", _size(folder), unowned, advice)
+            yield Leftover(folder, "a directory without a manifest", size_of(folder), unowned, advice)
         return
     try:
         model = read_manifest(store, directory)
     except BadInput as error:
-        yield Leftover(folder, str(error), _size(folder), False, "pull the model again, or delete the folder")
+        yield Leftover(folder, str(error), size_of(folder), False, "pull the model again, or delete the folder")
         return
     yield from _beside(folder, model)
     yield from _missing(model)
@@ -67,7 +67,7 @@ def _beside(folder: Path, model: Installed) -> Iterator[Leftover]:
     home = Path(model.files[0].path).parent
     for path in sorted(folder.iterdir()):
         if path.name not in (MANIFEST, home.name):
-            yield Leftover(path, f"left behind by an update of {model.model_id}", _size(path), True)
+            yield Leftover(path, f"left behind by an update of {model.model_id}", size_of(path), True)
 
 
 def _missing(model: Installed) -> Iterator[Leftover]:
@@ -79,7 +79,7 @@ def _missing(model: Installed) -> Iterator[Leftover]:
             yield Leftover(path, what, 0, False, f"gezel-rules pull {model.model_id}")
 
 
-def _size(path: Path) -> int:
+def size_of(path: Path) -> int:
     """Bytes of the plain files in a folder; links are not followed."""
     if path.is_symlink() or path.is_file():
         return path.lstat().st_size
@@ -107,7 +107,8 @@ def repair(store: Path) -> list[Leftover]:
         owner = item.path.relative_to(store).parts[0]
         with contextlib.suppress(Refused), locked(store, "repair" if owner == STAGING else owner, wait=0.0):
             if item in leftovers(store):  # still so, now that nobody else works on it
-                shutil.rmtree(item.path) if item.path.is_dir() else item.path.unlink()
+                folder = item.path.is_dir() and not item.path.is_symlink()
+                shutil.rmtree(item.path) if folder else item.path.unlink()
                 gone.append(item)
     _drop_locks(store)
     return gone

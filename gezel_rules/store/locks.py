@@ -20,7 +20,11 @@ def locked(
     BadInput when the store cannot be written."""
     from filelock import FileLock, Timeout
 
-    lock = FileLock(store / LOCKS / f"{directory}.lock")
+    path = store / LOCKS / f"{directory}.lock"
+    for place in (path.parent, path):
+        if place.is_symlink():
+            raise BadInput(f"{place}: is a symbolic link; the store only writes into files of its own")
+    lock = FileLock(path)
     try:
         (store / LOCKS).mkdir(parents=True, exist_ok=True)
         try:

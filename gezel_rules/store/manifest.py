@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gezel_rules.errors import BadInput
-from gezel_rules.store.durable import replace_durably
+from gezel_rules.store.durable import read_plain, replace_durably
 from gezel_rules.store.names import MANIFEST, check_name
 from gezel_rules.store.wanted import Installed, InstalledFile
 
@@ -27,8 +27,7 @@ def read_manifest(store: Path, directory: str) -> Installed:
     """The model in a directory. Raises BadInput saying in one line why it is none."""
     path = store / directory / MANIFEST
     try:
-        with path.open("rb") as file:
-            data = json.loads(file.read(MAX_BYTES))
+        data = json.loads(read_plain(path, MAX_BYTES))
     except OSError as error:
         raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from None
     except (ValueError, RecursionError):
@@ -72,7 +71,7 @@ def _text(data: dict[str, Any], key: str) -> str:
 
 
 def _whole(data: dict[str, Any], key: str) -> int:
-    if type(data[key]) is not int or data[key] < 0:
+    if type(data[key]) is not int or not 0 <= data[key] < 1 << 63:
         raise ValueError(f"{key} is no size")
     return int(data[key])
 

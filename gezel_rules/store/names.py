@@ -14,6 +14,8 @@ from gezel_rules.errors import BadInput
 MANIFEST = "manifest.json"
 STAGING = ".staging"
 LOCKS = ".locks"
+READY = "ready"
+"""Of a staging folder: verified files waiting to be published together."""
 
 
 def check_name(name: str, what: str = "file name") -> str:
@@ -41,7 +43,8 @@ def check_names(names: Iterable[str]) -> None:
 def check_directory(store: Path, directory: str) -> None:
     """Refuse a directory that is a link, or that differs from an existing one only by case. Raises BadInput."""
     check_name(directory, "model directory")
-    for place in (store / directory, store / STAGING, store / STAGING / directory, store / LOCKS):
+    staging = store / STAGING / directory
+    for place in (store / directory, store / STAGING, staging, staging / READY, store / LOCKS):
         if place.is_symlink():
             raise BadInput(f"{place}: is a symbolic link; the store only writes into directories of its own")
     if (store / directory).is_dir() or not store.is_dir():

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gezel_rules.errors import BadInput
+from gezel_rules.store.durable import read_plain
 
 BLOCK = 1 << 20  # bytes read or written at a time
 _LOG_LIMIT = 16 << 20  # bytes; a log beyond this is not ours
@@ -43,9 +44,10 @@ class Part:
         except OSError as error:
             self.close()
             raise refusal(error, self.path) from None
-        if not stat.S_ISREG(os.fstat(self.fd).st_mode):
-            self.close()
-            raise BadInput(f"{self.path}: not a plain file")
+        for fd, path in ((self.fd, self.path), (self._log, self.log_path)):
+            if fault := _not_ours(os.fstat(fd)):
+                self.close()
+                raise BadInput(f"{path}: {fault}; delete it")
         self._read_log()
         self._prove(progress)
 
@@ -129,6 +131,13 @@ class Part:
         self.fd, self._log = -1, None
 
 
+def _not_ours(status: os.stat_result) -> str:
+    """What is wrong with a file that we would append to: what we make has one name."""
+    if not stat.S_ISREG(status.st_mode):
+        return "not a plain file"
+    return "is a hard link, not a file of the store's own" if status.st_nlink > 1 else ""
+
+
 def refusal(error: OSError, path: Path) -> BadInput:
     """A store that cannot be written, in one line."""
     return BadInput(f"{path}: cannot be written ({(error.strerror or str(error)).lower()})")
@@ -138,10 +147,10 @@ def logged_digest(path: Path) -> tuple[str, str]:
     """The digest a part's log gives for the whole file, and its source; empty when it was never whole."""
     part = Part(path)
     try:
-        with part.log_path.open("rb") as file:
-            for line in file.read(_LOG_LIMIT).split(b"\n"):
-                with contextlib.suppress(ValueError):
-                    part._take(json.loads(line))
+        lines = read_plain(part.log_path, _LOG_LIMIT).split(b"\n")
     except OSError:
         return "", ""
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            part._take(json.loads(line))
     return part.complete, part.source

@@ -55,6 +55,7 @@ def _assemble(files: Sequence[InstalledFile], bench: Bench) -> None:
     for file in files:
         source, target = Path(file.path), bench.ready / file.name
         if source != target and not (adopt.link(source, target) or adopt.clone(source, target)):
+            target.unlink(missing_ok=True)  # a link that lies there is not written through
             shutil.copy2(source, target)
         sync_file(target)
     sync_directory(bench.ready)
@@ -62,7 +63,9 @@ def _assemble(files: Sequence[InstalledFile], bench: Bench) -> None:
 
 def _move_in(ready: Path, home: Path) -> None:
     home.parent.mkdir(exist_ok=True)
-    if home.exists():
+    if home.is_symlink():
+        home.unlink()
+    elif home.exists():
         shutil.rmtree(home)  # left by a crash before its manifest; its files were hashed and linked into ready
     ready.rename(home)
     sync_directory(home.parent)

@@ -11,6 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.store.durable import read_plain, replace_durably
+
 MAX_BYTES = 1 << 16
 TIMES = 2
 
@@ -23,8 +25,7 @@ class Rejected:
 
     def _read(self) -> dict[str, Any]:
         try:
-            with self.path.open("rb") as file:
-                data = json.loads(file.read(MAX_BYTES))
+            data = json.loads(read_plain(self.path, MAX_BYTES))
         except (OSError, ValueError, RecursionError):
             return {}
         return data if isinstance(data, dict) else {}
@@ -36,7 +37,7 @@ class Rejected:
         same = all(old.get(key) == value for key, value in version.items())
         times = old["times"] + 1 if same and isinstance(old.get("times"), int) else 1
         with contextlib.suppress(OSError):
-            self.path.write_text(json.dumps({**version, "times": times}))
+            replace_durably(self.path, json.dumps({**version, "times": times}).encode())
 
     def digest(self, source: str, etag: str, wanted: str) -> str:
         """The wrong digest this very version is known to have; empty when it may still be right."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from gezel_rules.errors import BadInput
 from gezel_rules.record import NamedTuple
 from gezel_rules.store.manifest import read_manifest, write_manifest
-from gezel_rules.store.names import MANIFEST, STAGING, directory_for
+from gezel_rules.store.names import MANIFEST, STAGING, check_directory, directory_for
 from gezel_rules.store.wanted import Installed, InstalledFile
 
 
@@ -73,14 +73,18 @@ def _required(store: Path, model_id: str) -> Installed:
 
 
 def remove(store: Path, model_id: str) -> int:
-    """Delete a model; bytes given back (files that another model links to stay with it and do not count).
+    """Delete a model, or give up an install that never finished; bytes given back (files that another model links to
+    stay with it and do not count).
 
     The directory leaves the shelf in one rename, so a crash shows no half of it. Raises BadInput."""
     import shutil
 
     from gezel_rules.store.locks import locked
 
+    if (begun := store / STAGING / directory_for(model_id)).is_dir() and not find_installed(store, model_id):
+        return _give_up(store, begun)
     model = _required(store, model_id)
+    check_directory(store, model.directory)
     with locked(store, model.directory):
         freed = sum(file.size for file in model.files if _links(file.path) == 1)
         grave = store / STAGING / f"removed-{model.directory}-{os.getpid()}"
@@ -91,6 +95,19 @@ def remove(store: Path, model_id: str) -> int:
             raise BadInput(f"{store}: cannot be written ({(error.strerror or str(error)).lower()})") from None
         shutil.rmtree(grave, ignore_errors=True)
         shutil.rmtree(store / STAGING / model.directory, ignore_errors=True)
+    return freed
+
+
+def _give_up(store: Path, begun: Path) -> int:
+    import shutil
+
+    from gezel_rules.store.leftovers import size_of
+    from gezel_rules.store.locks import locked
+
+    check_directory(store, begun.name)
+    with locked(store, begun.name):
+        freed = size_of(begun)
+        shutil.rmtree(begun, ignore_errors=True)
     return freed
 
 

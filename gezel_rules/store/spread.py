@@ -16,6 +16,7 @@ from io import FileIO
 from typing import Any
 
 from gezel_rules.record import NamedTuple
+from gezel_rules.store.durable import no_link
 from gezel_rules.store.part import BLOCK, Part
 from gezel_rules.store.progress import Limit
 from gezel_rules.store.web import DroppedError, Remote, Web, reader
@@ -99,7 +100,7 @@ class Spread:
 
     def _guarded(self, work: Callable[[FileIO], None]) -> None:
         try:
-            with self.job.part.path.open("r+b", buffering=0) as file:
+            with open(self.job.part.path, "r+b", buffering=0, opener=no_link) as file:
                 work(file)
         except Exception as trouble:
             self._stop(trouble)

@@ -18,7 +18,7 @@ from gezel_rules.store.progress import Limit
 BUFFERS = 8
 FIRST_READ = 64 << 10  # bytes; grows while the network is fast, so that a slow one still shows progress
 QUICK_SECONDS, SLOW_SECONDS = 0.02, 0.2
-CHECKPOINT_SECONDS = 0.25  # what a kill -9 may cost
+CHECKPOINT_SECONDS, CHECKPOINT_BYTES = 0.25, 8 << 20  # what a kill -9 may cost, whichever comes first
 FLUSH_BYTES = 32 << 20  # dirty bytes worth an early flush; fewer wait for the fsync at the end
 
 ReadInto = Callable[[memoryview], int]
@@ -75,16 +75,16 @@ class Stream:
         return got
 
     def _hashing(self) -> None:
-        part, last = self.part, time.monotonic()
+        part, last, proven = self.part, time.monotonic(), self.part.offset
         while (item := self._full.get()) is not None:
             buffer, count = item
             with memoryview(buffer) as whole:
                 part.hasher.update(whole[:count])
             part.offset += count
             self._free.put(buffer)
-            if time.monotonic() - last > CHECKPOINT_SECONDS:
+            if part.offset - proven >= CHECKPOINT_BYTES or time.monotonic() - last > CHECKPOINT_SECONDS:
                 part.checkpoint(part.offset, part.hasher)
-                last = time.monotonic()
+                last, proven = time.monotonic(), part.offset
 
     def _flushing(self) -> None:
         """Write back while receiving, so that the fsync before publishing has little left to do."""

@@ -29,6 +29,7 @@ from gezel_rules.store.web import (
     origin,
     reader,
     retry_after,
+    whole_number,
 )
 
 CONNECTIONS = 4  # at most, and only where one is slow
@@ -95,11 +96,16 @@ class Transfer:
 
     def _belongs(self) -> bool:
         """Whether the part may be continued from this source: same source, or a digest that will prove it."""
-        part, asked = self.part, self.asked
-        if asked.size is not None and part.offset > asked.size:
+        part = self.part
+        if self.asked.size is not None and part.offset > self.asked.size:
             return False
-        same = part.source == self.remote.name and bool(part.etag or part.complete)
-        return part.offset == 0 or same or asked.sha256 is not None
+        return part.offset == 0 or self._provable() or bool(part.complete and part.source == self.remote.name)
+
+    def _provable(self) -> bool:
+        """Whether bytes that are added to the part can be told from those of another version: by the digest of the
+        whole, which is known, or by a strong ETag. Without, two versions would be joined and nobody would know."""
+        same = self.part.source == self.remote.name and _strong(self.part.etag)
+        return same or self.asked.sha256 is not None or bool(self.stated)
 
     def _complete(self) -> bool:
         if self.asked.size is not None:
@@ -128,7 +134,7 @@ class Transfer:
 
     def _headers(self) -> dict[str, str]:
         part = self.part
-        if not part.offset:
+        if not part.offset or not self._provable():
             return {}
         proof = part.source == self.remote.name and _strong(part.etag)
         return {"Range": f"bytes={part.offset}-", **({"If-Range": part.etag} if proof else {})}
@@ -160,8 +166,8 @@ class Transfer:
                 f"wanted {self.asked.sha256}"
             )
         size = early.get("x-linked-size", "")
-        if size.isdigit():
-            self._check_total(int(size))
+        if (total := whole_number(size)) is not None:
+            self._check_total(total)
 
     def _check_total(self, total: int | None) -> None:
         if total is not None and self.asked.size is not None and total != self.asked.size:
@@ -194,12 +200,14 @@ class Transfer:
         """200: the server begins at byte 0. With the same strong ETag the part is kept and its bytes are let pass."""
         headers, part = answer.response.headers, self.part
         length = headers.get("Content-Length", "")
-        total = int(length) if length.isdigit() else None
+        total = whole_number(length)
         self._check_total(total)
         etag = headers.get("ETag", "")
         known = _strong(etag) and etag == part.etag and part.source == self.remote.name
         if part.offset and known and (total is None or total >= part.offset):
             _discard(reader(answer.response), part.offset, self.limit)
+        elif part.offset and not self._provable():
+            part.reset()  # nothing tells this version from the one that was cut off: the whole was asked for
         elif part.offset:
             self._from_the_start("the server sends the whole file where the rest was asked for")
         self._pour(answer, None if total is None else total - part.offset, total, etag)
@@ -234,7 +242,7 @@ class Transfer:
     def _known_wrong(self, etag: str) -> None:
         """Refuse a version that arrived wrong before, ahead of its bytes."""
         digest = Rejected(self.part.path).digest(self.remote.name, etag, self.asked.sha256 or "")
-        if digest:
+        if digest and self.stated != self.asked.sha256:  # a hub that states the right one has another chance
             raise Contradicted(
                 f"{self.remote.name}: not downloaded, this version arrived with sha256 {digest} before, "
                 f"wanted {self.asked.sha256}"

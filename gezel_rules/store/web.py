@@ -59,6 +59,11 @@ def origin(url: str) -> tuple[str, str, int]:
     return parts.scheme, (parts.hostname or "").lower(), parts.port or (443 if parts.scheme == "https" else 80)
 
 
+def whole_number(text: str) -> int | None:
+    """A count as HTTP writes it, of 18 digits at most; ``None`` for anything else that a server may say."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
 def check_url(url: str) -> str:
     """The URL, if it is plain http(s) without credentials. Raises BadInput."""
     try:
@@ -200,8 +205,8 @@ def retry_after(headers: Mapping[str, str]) -> float:
     """Seconds a server asks us to wait (0 when it does not say). A date is measured against the server's own
     ``Date``, so that our clock does not matter."""
     said = headers.get("Retry-After", "").strip()
-    if said.isdigit():
-        return float(said)
+    if (seconds := whole_number(said)) is not None:
+        return float(seconds)
     until, now = _date(said), _date(headers.get("Date", ""))
     return max(0.0, until - now) if until and now else 0.0
 
