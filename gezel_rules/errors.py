@@ -22,11 +22,13 @@ class Span(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One thing wrong with an input: what, where, and the source line for a caret (``None`` when there is none)."""
+    """One thing wrong with an input: what, where, and the source line for a caret (``None`` when there is none), of
+    which ``left_out`` characters at its start are not quoted."""
 
     message: str
     span: Span | None = None
     line_text: str | None = None
+    left_out: int = 0
 
     def __str__(self) -> str:
         return f"{self.span}: {self.message}" if self.span else self.message
@@ -40,7 +42,8 @@ class Problem(NamedTuple):
         """The one-line form, then the source line with a caret under the fault."""
         if self.span is None or self.line_text is None:
             return str(self)
-        under = "".join("\t" if c == "\t" else " " for c in self.line_text[: self.span.column - 1])
+        before = self.span.column - 1 - self.left_out
+        under = "".join("\t" if c == "\t" else " " for c in self.line_text[:before])
         return f"{self}\n    {self.line_text}\n    {under}{'^' * max(1, self.span.width)}"
 
 

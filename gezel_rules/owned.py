@@ -9,26 +9,23 @@ import os
 import stat
 from pathlib import Path
 
+from gezel_rules.plain_file import NO_LINK, open_plain
+
 MAX_BYTES = 64 << 20  # the largest file we keep, a header with its tensors, takes a few MiB
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def read_owned(path: Path, most: int = MAX_BYTES) -> bytes | None:
-    """The content of a regular file that is ours, in a folder that is ours, writable by nobody else; ``None`` for any
+    """The content of a plain file that is ours, in a folder that is ours, writable by nobody else; ``None`` for any
     other, one of more than ``most`` bytes and one that is not there. Links are not followed."""
     try:
-        descriptor = os.open(path, _READ)
+        descriptor = open_plain(path, NO_LINK)
     except OSError:
         return None
-    try:
+    with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
-        if not (stat.S_ISREG(status.st_mode) and status.st_size <= most and _ours(status) and is_owned(path.parent)):
-            return None
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(most)
-    finally:
-        os.close(descriptor)
+        good = status.st_size <= most and _ours(status) and is_owned(path.parent)
+        return file.read(most) if good else None
 
 
 def is_owned(folder: Path) -> bool:

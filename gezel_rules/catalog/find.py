@@ -14,7 +14,7 @@ from gezel_rules.errors import BadInput, Problem
 
 def has(catalog_dir: Path, model: str) -> bool:
     """Whether the catalog has an entry of this id (read or not, well-formed or not)."""
-    return not id_fault(model) and _file(catalog_dir, model).is_file()
+    return not id_fault(model) and _file(catalog_dir, model).exists()
 
 
 def find(catalog_dir: Path, model: str, cache: Path | None = None) -> Entry:
@@ -22,7 +22,7 @@ def find(catalog_dir: Path, model: str, cache: Path | None = None) -> Entry:
     if fault := id_fault(model):
         raise BadInput(f"{model!a:.120} cannot be a catalog id: it {fault}")
     path = _file(catalog_dir, model)
-    if not path.is_file():
+    if not path.exists():
         raise BadInput(f"unknown model '{model}'{did_you_mean(model, ids(catalog_dir)) or _no_hint(catalog_dir)}")
     return load_entry(path, cache)
 

@@ -7,6 +7,10 @@ from typing import Any
 
 from gezel_rules.errors import Problem, Span
 
+MAX_FILE_BYTES = 4 << 20  # a policy or catalog file; beyond this somebody has pointed us at the wrong file
+MAX_SHOWN = 240  # characters of a line that a problem quotes
+MAX_MESSAGE = 1000  # characters of a message: it may quote what is in the file
+
 
 class Text:
     """One file's text and the name people know it by."""
@@ -25,7 +29,22 @@ class Text:
 
     def problem(self, message: str, line: int, column: int, width: int = 1) -> Problem:
         """A problem at a 1-based place of this text."""
-        return Problem(message, Span(self.name, line, column, width), self.line(line))
+        quoted = self.line(line)
+        left_out = max(0, column - 1 - MAX_SHOWN // 2) if len(quoted) > MAX_SHOWN else 0
+        quoted = _window(quoted, left_out)
+        width = max(1, min(width, len(quoted) - (column - 1 - left_out)))
+        return Problem(_short(message), Span(self.name, line, column, width), quoted, left_out)
+
+
+def _window(line: str, start: int) -> str:
+    """``MAX_SHOWN`` characters of a line from ``start`` on; what is cut off at an end is marked."""
+    shown = line[start : start + MAX_SHOWN]
+    shown = f"…{shown[1:]}" if start else shown
+    return f"{shown[:-1]}…" if start + MAX_SHOWN < len(line) else shown
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
 
 
 class Node:

@@ -12,13 +12,15 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from gezel_rules.documents.node import Node, Text, did_you_mean
+from gezel_rules.documents.node import MAX_FILE_BYTES, Node, Text, did_you_mean
 from gezel_rules.errors import BadInput, Problem, Span
+from gezel_rules.plain_file import read_plain, why
 
 __all__ = ["Node", "Text", "did_you_mean", "load_yaml", "parse_yaml", "read_text"]
 
-MAX_FILE_BYTES = 4 << 20  # a policy or catalog file; beyond this somebody has pointed us at the wrong file
 MAX_DEPTH = 32
+MAX_VALUES = 100_000  # of one file, keys counted; the largest policy has 3,000
+MAX_PROBLEMS = 100  # more of them help nobody
 
 _NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _FIRST_OF_NUMBER = frozenset("+-0123456789")
@@ -29,14 +31,9 @@ def read_text(path: Path, name: str | None = None) -> Text:
     """Read a UTF-8 file of at most ``MAX_FILE_BYTES``. Raises BadInput naming the file."""
     shown = name or str(path)
     try:
-        if path.is_dir():
-            raise BadInput(f"{shown}: is a directory, not a file")
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = read_plain(path, MAX_FILE_BYTES)
     except OSError as error:
-        raise BadInput(f"{shown}: {(error.strerror or str(error)).lower()}") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise BadInput(f"{shown}: larger than {MAX_FILE_BYTES >> 20} MiB; not a policy or catalog file")
+        raise BadInput(f"{shown}: {why(error)}") from None
     try:
         return Text(shown, data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -71,10 +68,10 @@ def _events(text: str) -> Iterator[Any]:
 class _Builder:
     """Turns events into nodes, collecting problems instead of stopping at the first."""
 
-    __slots__ = ("depth", "events", "problems", "text")
+    __slots__ = ("depth", "events", "problems", "text", "values")
 
     def __init__(self, text: Text) -> None:
-        self.text, self.depth = text, 0
+        self.text, self.depth, self.values = text, 0, 0
         self.problems: list[Problem] = []
         self.events = _events(text.text)
 
@@ -114,11 +111,19 @@ class _Builder:
 
     def _complain(self, message: str, event: Any) -> None:
         mark = event.start_mark
-        self.problems.append(self.text.problem(message, mark.line + 1, mark.column + 1))
+        self._add(self.text.problem(message, mark.line + 1, mark.column + 1))
+
+    def _add(self, problem: Problem) -> None:
+        self.problems.append(problem)
+        if len(self.problems) == MAX_PROBLEMS:
+            raise BadInput([*self.problems, Problem(f"{self.text.name}: and perhaps more: reading stopped here")])
 
     def _node(self, event: Any) -> Node:
         mark = event.start_mark
         node = Node(None, self.text, mark.line + 1, mark.column + 1, mark.index, event.end_mark.index)
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise BadInput(self.text.problem(f"more than {MAX_VALUES:,} values", node.line, node.column))
         name = event.__class__.__name__
         if name == "AliasEvent":
             self._complain("aliases are not allowed: write the value where it is used", event)
@@ -160,13 +165,13 @@ class _Builder:
         word = key.value
         if word.__class__ is not str:
             if isinstance(word, (dict, list)):
-                self.problems.append(key.problem("a key must be a word"))
+                self._add(key.problem("a key must be a word"))
                 return
             word = self.text.text[key.start : key.end]
         if word == "<<" and self.text.text[key.start : key.end] == "<<":
-            self.problems.append(key.problem("merge keys are not allowed: write the entries where they are used"))
+            self._add(key.problem("merge keys are not allowed: write the entries where they are used"))
         elif word in entries:
-            self.problems.append(key.problem(f"duplicate key '{word}' (first on line {entries[word].key.line})"))  # type: ignore[union-attr]
+            self._add(key.problem(f"duplicate key '{word}' (first on line {entries[word].key.line})"))  # type: ignore[union-attr]
         else:
             entries[word] = value
 

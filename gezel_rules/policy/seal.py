@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 from gezel_rules import __version__, places
 from gezel_rules.cache import forget_older, keep
 from gezel_rules.checksum import checksum
+from gezel_rules.documents.node import MAX_FILE_BYTES
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.owned import read_owned
+from gezel_rules.plain_file import read_plain, why
 from gezel_rules.policy.files import LOGS, all_paths, file_names, log_policy_paths
 from gezel_rules.policy.frozen import FORMAT, checked, dumped, freeze, summed, thaw
 from gezel_rules.policy.model import CANDIDATE, Judged, PolicySet
@@ -192,9 +194,8 @@ def _files(directory: Path) -> list[bytes]:
     start = len(str(directory))
     for path in file_names(directory):
         try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                data = file.read()
+            data = read_plain(path, MAX_FILE_BYTES)
         except OSError as error:
-            raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from None
+            raise BadInput(f"{path}: {why(error)}") from None
         parts += [b"\0%s\0%d\0" % (os.fsencode(path[start:]), len(data)), data]
     return parts

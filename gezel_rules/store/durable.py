@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from pathlib import Path
 
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # a pipe that somebody left is not waited for
 
 
 def no_link(path: str, flags: int) -> int:
     """An ``opener``: a link that lies at the path is not followed. Raises OSError."""
     return os.open(path, flags | _PLAIN)
-
-
-def read_plain(path: Path, most: int) -> bytes:
-    """Up to ``most`` bytes of a plain file, links not followed. Raises OSError, for what is no plain file too."""
-    descriptor = os.open(path, os.O_RDONLY | _PLAIN | _AT_ONCE)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(0, "not a plain file")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(most)
-    finally:
-        os.close(descriptor)
 
 
 def create_anew(path: Path) -> int:

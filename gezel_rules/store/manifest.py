@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gezel_rules.errors import BadInput
-from gezel_rules.store.durable import read_plain, replace_durably
+from gezel_rules.plain_file import NO_LINK, read_plain
+from gezel_rules.store.durable import replace_durably
 from gezel_rules.store.names import MANIFEST, check_name
 from gezel_rules.store.wanted import Installed, InstalledFile
 
@@ -27,7 +28,7 @@ def read_manifest(store: Path, directory: str) -> Installed:
     """The model in a directory. Raises BadInput saying in one line why it is none."""
     path = store / directory / MANIFEST
     try:
-        data = json.loads(read_plain(path, MAX_BYTES))
+        data = json.loads(read_plain(path, MAX_BYTES, NO_LINK))
     except OSError as error:
         raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from None
     except (ValueError, RecursionError):

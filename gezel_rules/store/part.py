@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gezel_rules.errors import BadInput
-from gezel_rules.store.durable import read_plain
+from gezel_rules.plain_file import NO_LINK, read_plain
 
 BLOCK = 1 << 20  # bytes read or written at a time
 _LOG_LIMIT = 16 << 20  # bytes; a log beyond this is not ours
@@ -147,7 +147,7 @@ def logged_digest(path: Path) -> tuple[str, str]:
     """The digest a part's log gives for the whole file, and its source; empty when it was never whole."""
     part = Part(path)
     try:
-        lines = read_plain(part.log_path, _LOG_LIMIT).split(b"\n")
+        lines = read_plain(part.log_path, _LOG_LIMIT, NO_LINK).split(b"\n")
     except OSError:
         return "", ""
     for line in lines:

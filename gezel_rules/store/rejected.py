@@ -11,7 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gezel_rules.store.durable import read_plain, replace_durably
+from gezel_rules.plain_file import NO_LINK, read_plain
+from gezel_rules.store.durable import replace_durably
 
 MAX_BYTES = 1 << 16
 TIMES = 2
@@ -25,7 +26,7 @@ class Rejected:
 
     def _read(self) -> dict[str, Any]:
         try:
-            data = json.loads(read_plain(self.path, MAX_BYTES))
+            data = json.loads(read_plain(self.path, MAX_BYTES, NO_LINK))
         except (OSError, ValueError, RecursionError):
             return {}
         return data if isinstance(data, dict) else {}
