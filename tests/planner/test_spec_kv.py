@@ -27,7 +27,7 @@ def test_coarser_when_that_keeps_the_window_or_a_slot(world: World) -> None:
         assert gained > (forced["window.tokens"], forced["slots.count"])
         evidence = next(d for d in launch.json["decisions"] if d["name"] == "kv.type")["evidence"]
         assert evidence == {"note": "A/B: no measurable fidelity cost of q8_0", "measured": "2026-08-03"}
-    assert named == {"coarser-enough", "some-gain"}
+    assert named == {"more-slots", "whole-window", "longer-window"}
 
 
 def test_f16_when_nothing_is_gained(world: World) -> None:
@@ -35,7 +35,7 @@ def test_f16_when_nothing_is_gained(world: World) -> None:
     world.entry("large", shape(**LARGE))
     launch = world.plan("large", world.host("tiny", [], backend="cpu", ram=("8 GiB", "7 GiB")))
     assert launch["refusal"] == "no-room"
-    assert (launch["kv.type"], launch.rule("kv.type")) == ("f16", "no-gain")
+    assert (launch["kv.type"], launch.rule("kv.type")) == ("f16", "nothing-is-enough")
 
 
 @pytest.mark.parametrize("kv", ["f32", "bf16", "q5_1", "q4_0", "iq4_nl", "q8_0"])
@@ -49,9 +49,10 @@ def test_the_operators_type_wins(world: World, kv: str) -> None:
 def test_only_types_that_may_be_taken_unasked(world: World) -> None:
     world.entry("large", shape(**LARGE))
     launch = world.plan("large", world.host("some", [card(total="24 GiB")]))
-    turned_down = dict(launch.explain.rejected(launch.plan.trace.judgements["kv.enough"]))
-    assert turned_down["not-automatic (q4_0)"] == "q4_0 is taken only when somebody asks for it"
-    assert turned_down["window-capped (f16)"].startswith("f16 holds a window of")
+    turned_down = dict(launch.explain.rejected(launch.plan.trace.judgements["kv.coarser"]))
+    assert turned_down["not-automatic (bf16)"] == "bf16 is taken only when somebody asks for it"
+    turned_down = dict(launch.explain.rejected(launch.plan.trace.judgements["gives.way"]))
+    assert turned_down["finest-too-large (slots)"].startswith("1 × 65,536 tokens in f16 take")
 
 
 EXCLUDED = [
@@ -66,7 +67,7 @@ def test_what_forbids_a_quantised_cache(world: World, header, settings, rule, wo
     world.entry("m", header)
     launch = world.plan("m", world.host("some", [card(total="20 GiB")]), *settings)
     assert launch["kv.type"] == "f16"
-    turned_down = dict(launch.explain.rejected(launch.plan.trace.judgements["kv.gain"]))
+    turned_down = dict(launch.explain.rejected(launch.plan.trace.judgements["kv.coarser"]))
     assert words in turned_down[f"{rule} (q8_0)"]
 
 
@@ -78,7 +79,7 @@ def test_heads_nobody_knows_forbid_it_too(world: World) -> None:
     world.entry("m", header)
     launch = world.plan("m", world.host("some", [card(total="20 GiB")]))
     assert launch["kv.type"] == "f16"
-    turned_down = dict(launch.explain.rejected(launch.plan.trace.judgements["kv.gain"]))
+    turned_down = dict(launch.explain.rejected(launch.plan.trace.judgements["kv.coarser"]))
     assert "does not tell how long a head is" in turned_down["head-size-unknown (q8_0)"]
 
 

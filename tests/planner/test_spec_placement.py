@@ -117,14 +117,17 @@ def test_the_operator_decides_what_the_gpu_gets(world: World) -> None:
     assert launch.arg("--threads") is None
 
 
-def test_a_window_somebody_asked_for_goes_before_residency(world: World) -> None:
-    world.entry("moe", shape(**MOE))
-    world.host("tight", [card(total="18 GiB")])
-    assert world.plan("moe", "tight")["placement.mode"] == "resident"
-    launch = world.plan("moe", "tight", "window=64k")
-    assert launch["placement.mode"] == "offloaded"
+@pytest.mark.parametrize("level", ["operator", "catalog"])
+def test_a_window_somebody_asked_for_goes_before_residency(world: World, level: str) -> None:
+    world.entry("large", shape(**LARGE))
+    world.entry("tuned", shape(**LARGE), tuning={"window": 65536})
+    world.host("tight", [card(total="16 GiB")])
+    shorter = world.plan("large", "tight")
+    assert (shorter["placement.mode"], shorter["gives.way"]) == ("resident", "window")
+    launch = world.plan("large", "tight", "window=64k") if level == "operator" else world.plan("tuned", "tight")
+    assert (launch["placement.mode"], launch["gives.way"]) == ("offloaded", "asked-window")
     assert launch["window.tokens"] == 65536
-    assert launch.rule("placement.mode") == "asked-window-needs-room"
+    assert "for the whole window, which was asked for" in launch.because("placement.mode")
 
 
 # ---------------------------------------------------------------- refused
@@ -142,7 +145,7 @@ def test_a_host_share_that_does_not_fit_is_refused(world: World) -> None:
 
 def test_the_nearest_is_the_same_file_with_less_around_it(world: World) -> None:
     world.entry("large", shape(**LARGE))
-    launch = world.plan("large", "card", "slots=9", "kv_type=f16")
+    launch = world.plan("large", "card", "slots=200", "kv_type=f16")
     refused = launch.json["refused"]
     assert refused["try"] == {"model": "large", "set": {"slots": None}}
     assert refused["nearest"] == "large with slots left to the plan"

@@ -59,7 +59,7 @@ def test_weights_on_the_cpu_want_all_threads(world: World) -> None:
     world.entry("moe", shape(**MOE))
     world.host("small", [card(total="8 GiB")])
     launch = world.plan("moe", "small")
-    assert launch["placement.mode"] == "offloaded"
+    assert launch["placement.mode"] == "experts"
     assert launch.arg("--threads") is None
     assert launch.rule("threads.count") == "weights-on-cpu"
 

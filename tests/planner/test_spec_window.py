@@ -130,11 +130,12 @@ def test_slots_are_shed_before_weights_leave_the_gpu(world: World) -> None:
     """From a roomy card to a small one: first the slots go to one, only then does the first weight leave."""
     world.entry("moe", shape(**MOE), tuning={"slots": 4})
     seen = []
-    for size in range(40, 8, -2):
+    for size in range(44, 8, -2):
         launch = world.plan("moe", world.host("some", [card(total=f"{size} GiB")]))
         seen.append((launch["placement.mode"], launch["slots.count"]))
     modes = [mode for mode, _ in seen]
-    assert modes == sorted(modes, reverse=True)  # resident first, then offloaded
+    assert list(dict.fromkeys(modes)) == ["resident", "few-experts", "experts"]
+    assert modes == sorted(modes, key=["resident", "few-experts", "experts"].index)
     assert seen[0] == ("resident", 4)
-    assert seen[modes.index("offloaded") - 1] == ("resident", 1)
-    assert {slots for mode, slots in seen if mode == "offloaded"} == {1}
+    assert seen[modes.index("few-experts") - 1] == ("resident", 1)
+    assert {slots for mode, slots in seen if mode != "resident"} == {1}

@@ -73,7 +73,7 @@ def _replace(directory: Path, name: str, old: str, new: str) -> None:
 
 
 def test_a_set_without_them_is_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _replace(copy, "llama-cpp/placement.yaml", "\n  offload_steps:", "\n  offload_step:")
+    _replace(copy, "llama-cpp/placement.yaml", "\n  placement_words:", "\n  placement_word:")
     _replace(copy, "memory/capacity.yaml", "    ram: ", "    rum: ")
     _replace(copy, "backends/backends.yaml", "label: {kind: text,", "label: {kind: text, optional: true,")
     _replace(copy, "llama-cpp/kv.yaml", "      quantised: {kind: flag,", "      quantized: {kind: flag,")
@@ -85,7 +85,7 @@ def test_a_set_without_them_is_refused(copy: Path, capsys: pytest.CaptureFixture
     said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(" ")]
     assert [re.sub(r":\d+:\d+:", ":", line) for line in said] == [
         "policies: no decision 'prompt.endpoint', which every plan needs",
-        "policies: no table 'offload_steps', which this program reads",
+        "policies: no table 'placement_words', which this program reads",
         "policies/backends/backends.yaml: column 'label' of 'backends' must be text, not text or none",
         "policies/llama-cpp/kv.yaml: table 'kv_types' must declare column 'quantised' (true or false): "
         "this program reads it",

@@ -19,7 +19,7 @@ from gezel_rules.engines.llama_cpp.memory.search import largest
 from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor, memory_tables
 from gezel_rules.engines.llama_cpp.memory_use import memory_use, ram_left, usable_fact
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
-from gezel_rules.engines.llama_cpp.rows import Degradation, KvType, Window
+from gezel_rules.engines.llama_cpp.rows import Degradation, KvType, PlacementMode, Window
 from gezel_rules.engines.plain_functions import CALLABLES
 from gezel_rules.engines.pools import Pool, PoolKind, device_pools, lessened, ram_pool
 from gezel_rules.facts.fact import UNKNOWN, Fact
@@ -149,6 +149,7 @@ class Capacity:
         """The functions of ``SIGNATURES``, bound."""
         return {
             **CALLABLES,
+            "fits": lambda *asked: self.placed(Loading(*asked)).fits,
             "window_that_fits": self.window_that_fits,
             "slots_that_fit": self.slots_that_fit,
             "bytes_needed": self.bytes_needed,
@@ -173,6 +174,11 @@ class Capacity:
         trace = decide(self.inputs.policies, self.inputs.facts, CALLABLES, ("processor.used",))
         return str(trace.value("processor.used"))
 
+    @cached_property
+    def uses_gpu(self) -> bool:
+        """Whether policy gives this launch a GPU."""
+        return bool(decide(self.inputs.policies, self.inputs.facts, CALLABLES, ("backend.gpu",)).value("backend.gpu"))
+
     def n_max(self, spec: str) -> int | None:
         """Tokens drafted at once under a speculative type, as policy decides it."""
         if spec not in self._n_max:
@@ -188,11 +194,10 @@ class Capacity:
             self._launch(asked), asked.spec, on_gpu=asked.mode != "cpu", own_head=own_head
         )
 
-    def window_that_fits(self, kv: str, cap: int, spec: str, beside: int, mode: str) -> int:
-        """The largest window up to ``cap`` of one slot; a multiple of the engine's padding unless it is the cap; 0 when
-        none fits."""
+    def window_that_fits(self, kv: str, cap: int, slots: int, spec: str, beside: int, mode: str) -> int:
+        """The largest window up to ``cap`` of each slot: a multiple of the engine's padding, or the cap; 0: none fits."""
         padding = self.inputs.policies.row("engine_defaults", "memory", EngineDefaults).cell_padding
-        one = Loading(kv, cap, 1, spec, beside, mode)
+        one = Loading(kv, cap, slots, spec, beside, mode)
         return largest(lambda window: self.placed(one._replace(window=window)).fits, padding, cap, padding)
 
     def slots_that_fit(self, kv: str, window: int, cap: int, spec: str, beside: int, mode: str) -> int:
@@ -226,18 +231,20 @@ class Capacity:
 
     def placed(self, asked: Loading) -> Placement:
         """Everything resident, everything on the CPU, or the first offload step of the policy that is enough."""
+        rows = self.inputs.policies.rows("placement_modes", PlacementMode)
+        if rows[asked.mode].steps == ("experts",) and not self.geometry.experts:
+            asked = asked._replace(mode="resident")  # nothing could leave
         found = self._placed.get(asked)
         if found is None:
-            found = self._placed[asked] = self._search(asked)
+            found = self._placed[asked] = self._search(asked, rows[asked.mode])
         return found
 
-    def _search(self, asked: Loading) -> Placement:
+    def _search(self, asked: Loading, mode: PlacementMode) -> Placement:
         launch, beside, pools = self._launch(asked), self.beside(asked), self._pools(asked.mode)
         own = {name: self.inputs.facts[f"settings.{name}"].value for name in ("n_gpu_layers", "n_cpu_moe")}
-        if asked.mode == "offloaded" and any(value is not None for value in own.values()):
+        if len(pools) > 1 and any(value is not None for value in own.values()):
             return as_asked(self.geometry, launch, pools, beside, **own)
-        steps = self.inputs.policies.tables["offload_steps"] if asked.mode == "offloaded" else ()
-        return place(self.geometry, launch, pools, beside, steps=steps)
+        return place(self.geometry, launch, pools, beside, steps=mode.steps, experts=mode.experts)
 
     def _pools(self, mode: str) -> list[MemoryPool]:
         """The pools of a mode. One whose size nobody knows is taken as endless: the engine's own fit decides then.
@@ -252,7 +259,7 @@ class Capacity:
             for p in self.cards
         ]
         host = MemoryPool(ram.name, "ram", ENDLESS if ram.usable is None else ram.usable)
-        return [*(cards if mode != "cpu" else ()), host]
+        return [*(cards if mode != "cpu" and self.uses_gpu else ()), host]
 
     def _words(self, found: Placement) -> str:
         layers, units = len(self.geometry.layers), len(self.geometry.layers) + 1
@@ -293,4 +300,4 @@ class Capacity:
         drafter = DraftContext(None, memory_tables(policies))
         there = Capacity(self.inputs._replace(header=cast("Header", other)), drafter)
         modes = ("resident", "offloaded") if self.cards else ("cpu",)
-        return any(there.window_that_fits(finest, floor, "none", 0, mode) >= floor for mode in modes)
+        return any(there.window_that_fits(finest, floor, 1, "none", 0, mode) >= floor for mode in modes)

@@ -31,9 +31,12 @@ _REPLAN = Type("record", fields={"kv_type": TEXT, "window": _TOKENS, "slots": IN
 SIGNATURES: Mapping[str, Function] = {
     **plain_functions.SIGNATURES,
     "window_that_fits": Function(
-        (_KV, _TOKENS, _SPEC, _BYTES, _MODE), _TOKENS,
-        "the largest window, up to the one given, of a single slot: KV type, window, speculative type, bytes beside "
+        (_KV, _TOKENS, INTEGER, _SPEC, _BYTES, _MODE), _TOKENS,
+        "the largest window, up to the one given, of each slot: KV type, window, slots, speculative type, bytes beside "
         "the model on the GPU, placement mode; 0 when none fits",
+    ),
+    "fits": Function(
+        (_KV, _TOKENS, INTEGER, _SPEC, _BYTES, _MODE), FLAG, "whether these slots of this window fit",
     ),
     "slots_that_fit": Function(
         (_KV, _TOKENS, INTEGER, _SPEC, _BYTES, _MODE), INTEGER,

@@ -19,6 +19,7 @@ from gezel_rules.engines.llama_cpp.rows import (
     DevicePrefix,
     DrafterArchitecture,
     KvType,
+    PlacementMode,
     Window,
 )
 from gezel_rules.engines.llama_cpp.vocabulary import WORDS
@@ -39,8 +40,8 @@ _PLAN = {
     "kv_types": TableNeed(record=KvType),
     "launch_summary": TableNeed(("context", "slots", "spec_type"), SummaryRow),
     "nearest_steps": TableNeed(record=NearestStep),
-    "offload_steps": TableNeed(of="str", listed=True),
     "option_spellings": TableNeed(of="tuple[str, ...]"),
+    "placement_modes": TableNeed(("resident", "offloaded", "cpu"), PlacementMode),
     "placement_words": TableNeed(("resident", "cpu", "experts", "ffn", "layers", "asked"), of="str"),
     "projector_architectures": TableNeed(of="str", listed=True),
     "secret_arguments": TableNeed(of="str", listed=True),

@@ -33,6 +33,13 @@ class KvType(NamedTuple):
     slow_on: tuple[str, ...]
 
 
+class PlacementMode(NamedTuple):
+    """A row of ``placement_modes``."""
+
+    steps: tuple[str, ...]
+    experts: float
+
+
 class Window(NamedTuple):
     """A row of ``windows``."""
 

@@ -8,6 +8,7 @@ sum. Steps go from the cheapest for speed to the dearest; within a step as littl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil
 
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, PoolUse, estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
@@ -97,10 +98,12 @@ def place(
     additional_gpu_bytes: int = 0,
     margin_bytes: int = 0,
     steps: Sequence[str] = STEPS,
+    experts: float = 1.0,
 ) -> Placement:
     """The first placement that fits, in the order resident, then ``steps``; what the launch itself says about layers,
     overrides and splits is replaced. ``pools``: devices in the engine's order and one host pool (missing = endless).
-    ``additional_gpu_bytes``: drafter and projector, on the first device. ``margin_bytes``: kept free on each device."""
+    ``additional_gpu_bytes``: drafter and projector, on the first device. ``margin_bytes``: kept free on each device.
+    ``experts``: share of the layers whose experts may move."""
     room = _room(pools, additional_gpu_bytes, margin_bytes)
     bare = launch._replace(
         devices=len(room.devices),
@@ -117,7 +120,7 @@ def place(
     best = _try(geo, _split(geo, bare, room), room, "resident", 0)
     for step in () if best.fits else steps:
         tried.append(_attempt(best))
-        found = _least(geo, bare, room, step)
+        found = _least(geo, bare, room, step, experts if step == "experts" else 1.0)
         if found is None:
             continue
         if found.fits:
@@ -161,12 +164,13 @@ def _why(found: Placement) -> str:
     return found.tried[0].why if found.tried else ""
 
 
-def _least(geo: Geometry, bare: Launch, room: Room, step: str) -> Placement | None:
+def _least(geo: Geometry, bare: Launch, room: Room, step: str, share: float) -> Placement | None:
     """The placement of a step that moves least and fits the devices; the one that moves most when none does.
 
     The host is judged only then: it fills up as the devices empty, so that moving more would not help it.
     """
-    make, most = _ladder(geo, bare, step)
+    make, all_of_it = _ladder(geo, bare, step)
+    most = ceil(all_of_it * share)
     if not most:
         return None
     devices = room._replace(host=room.host._replace(usable_bytes=1 << 62))
