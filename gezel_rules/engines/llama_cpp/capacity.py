@@ -195,7 +195,7 @@ class Capacity:
         )
 
     def window_that_fits(self, kv: str, cap: int, slots: int, spec: str, beside: int, mode: str) -> int:
-        """The largest window up to ``cap`` of each slot: a multiple of the engine's padding, or the cap; 0: none fits."""
+        """The largest window up to ``cap`` of each slot: a multiple of the engine's padding, or the cap; 0 for none."""
         padding = self.inputs.policies.row("engine_defaults", "memory", EngineDefaults).cell_padding
         one = Loading(kv, cap, slots, spec, beside, mode)
         return largest(lambda window: self.placed(one._replace(window=window)).fits, padding, cap, padding)
