@@ -1,7 +1,8 @@
 """``gezel-rules log FILE``: what an engine's log says about the GPU, what failed, and what a person can do.
 
-Exit status: 0 when nothing is wrong as far as the log tells; 1 when a failure ended the start, a GPU backend could not
-be initialised, or the build named with ``--backend`` found or used no GPU; 2 for bad input.
+Exit status: 0 when nothing is wrong as far as log and exit status tell; 1 when a failure ended the start, the engine
+ended with an error, a GPU backend could not be initialised, or the build named with ``--backend`` found or used no GPU;
+2 for bad input.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """FILE and what the caller knows about the engine besides."""
     parser.add_argument("file", metavar="FILE", help="the engine's log, as it was written; - reads standard input")
     parser.add_argument("--backend", help="the build's backend (as the log policies name them)")
-    parser.add_argument("--exit-status", type=int, metavar="N", help="how the engine ended: N, or -N for signal N")
+    parser.add_argument(
+        "--exit-status",
+        type=_status,
+        metavar="N",
+        help="how the engine ended: N, -N or SIGNAME for a signal, 128+N, 0xC0000005",
+    )
     parser.add_argument("--engine-version", metavar="V", help="the engine's version (0.6.0) or build (b4799)")
     add_family(parser)
 
@@ -34,15 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the verdict; returns the exit status. Raises BadInput."""
     from gezel_rules.logs.sealed import log_policy
+    from gezel_rules.logs.verdict import died
     from gezel_rules.logs.watch import Watch
 
     session = session_of(args)
     policy = log_policy(session.policies_for(session.family(args.family)))
     watch = Watch(policy, _backend(args.backend, policy), args.engine_version)
     _read(args.file, watch)
-    verdict = watch.verdict(args.exit_status)
-    print(json_text(verdict.as_json()) if args.json else "\n".join(_lines(verdict)))
-    return int(unhealthy(verdict, args.backend is not None and args.backend not in policy.without_gpu))
+    verdict, ended = watch.verdict(args.exit_status), died(policy, args.exit_status)
+    lines = _lines(verdict, args.exit_status if ended else None)
+    print(json_text(verdict.as_json()) if args.json else "\n".join(lines))
+    gpu_build = args.backend is not None and args.backend not in policy.without_gpu
+    return int(ended or unhealthy(verdict, gpu_build))
 
 
 def unhealthy(verdict: Verdict, gpu_build: bool) -> bool:
@@ -50,6 +59,15 @@ def unhealthy(verdict: Verdict, gpu_build: bool) -> bool:
     if verdict.fatal or verdict.gpu == "init-failed":
         return True
     return gpu_build and verdict.gpu in ("no-devices", "not-loaded")
+
+
+def _status(text: str) -> int:
+    from gezel_rules.logs.exit_status import read_exit_status
+
+    try:
+        return read_exit_status(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is none; say 1, -11, 139, 128+11, SIGSEGV or 0xC0000005") from None
 
 
 def _backend(name: str | None, policy: LogPolicy) -> str | None:
@@ -84,12 +102,15 @@ def _feed(stream: BinaryIO, watch: Watch) -> None:
         first = stream.read(_CHUNK)
 
 
-def _lines(verdict: Verdict) -> list[str]:
-    """The verdict for people: GPU, failure, the engine's own line, advice, and the rules to look at."""
+def _lines(verdict: Verdict, ended: int | None) -> list[str]:
+    """The verdict for people: GPU, failure, the engine's own line, advice, and the rules to look at. ``ended``: the
+    status of an engine that failed."""
     lines = [f"gpu      {verdict.gpu}" + (f": {verdict.detail}" if verdict.detail else "")]
     if verdict.failure is not None:
         ending = "" if verdict.fatal else " (the engine goes on)"
         lines.append(f"failure  {verdict.failure}: {verdict.says}{ending}")
+    elif ended is not None:
+        lines.append(f"failure  of unknown kind: the engine ended with status {ended}; these lines do not say why")
     if verdict.line:
         lines.append(f"line     {verdict.line}")
     if verdict.advice:

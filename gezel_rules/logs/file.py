@@ -123,8 +123,11 @@ EXIT = Shape(
     "an exit",
     {
         **_ID,
-        "status": required(List(whole()), "Statuses, as Python, a shell and Windows give them."),
-        "failure": optional(ID, "The failure class it supports."),
+        "status": required(
+            List(whole()),
+            "Statuses, as Python and a shell give them; of Windows' codes the signed or the unsigned form.",
+        ),
+        "failure": optional(ID, "The failure class it supports; without one the process was asked to end."),
         **_BECAUSE,
     },
 )

@@ -39,6 +39,8 @@ def unwrap(line: bytes | str, lines: Lines) -> Words:
         if step is None:
             break
         text, level, stamped = step[0], step[1] or level, stamped or step[2]
+        if step[2]:  # what follows the engine's own stamp is its message, whatever it looks like
+            break
     return Words(text.rstrip(), level, stamped)
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gezel_rules.logs.model import Failure, LogPolicy, Pattern, Rule, holds, named
+from gezel_rules.logs.exit_status import signed
+from gezel_rules.logs.model import Exit, Failure, LogPolicy, Pattern, Rule, holds, named
 from gezel_rules.record import NamedTuple
 
 _PART = re.compile(r"\{(\w+)\}")
@@ -31,7 +32,8 @@ class Source(NamedTuple):
 
 class Verdict(NamedTuple):
     """``gpu``: in-use, init-failed, no-devices, not-loaded or unknown; ``detail``: the engine's words on it.
-    ``failure``: class of what failed; ``fatal``: it ended the start; ``advice``: what a person can do.
+    ``failure``: class of what failed; ``fatal``: it ended the start, by its words or because the process failed;
+    ``advice``: what a person can do.
     ``rule``: what decided (the failure when there is one, else the GPU verdict); ``gpu_rule`` always the latter.
     ``line``: the engine's own line behind ``rule``; None when an exit status or silence decided."""
 
@@ -62,7 +64,7 @@ def judge(policy: LogPolicy, evidence: Mapping[str, Evidence], backend: str | No
         gpu=gpu,
         detail=court.detail(gpu_rule, gpu_evidence),
         failure=failure.id if failure else None,
-        fatal=bool(failure) and exit_status != 0 and court.fatal(failure, proof),
+        fatal=bool(failure) and exit_status != 0 and (died(policy, exit_status) or court.fatal(failure, proof)),
         advice=failure.advice if failure else gpu_rule.advice if gpu_rule else None,
         rule=source or _source(gpu_rule),
         gpu_rule=_source(gpu_rule),
@@ -79,7 +81,7 @@ class _Court:
         self, policy: LogPolicy, evidence: Mapping[str, Evidence], backend: str | None, status: int | None
     ) -> None:
         self.policy, self.evidence, self.backend = policy, evidence, backend
-        self.exits = [e for e in policy.exits if status is not None and status in e.statuses]
+        self.exits = _exits(policy, status)
 
     def seen(self, name: str) -> bool:
         """Whether there is evidence of that id: a pattern, an exit status, or any of a group."""
@@ -99,10 +101,16 @@ class _Court:
         for failure in self.policy.failures:
             if failure.condition is not None:
                 if holds(failure.condition, self.seen, self.backend):
-                    return failure, _source(failure), self.proof(named(failure.condition))
+                    proof = self.proof(named(failure.condition))
+                    return failure, self.supporter(failure, proof) or _source(failure), proof
             elif own := self.own(failure.id):
                 return failure, *own
         return None, None, None
+
+    def supporter(self, failure: Failure, proof: Evidence | None) -> Source | None:
+        """The pattern behind a class's condition, when by itself it speaks for that class."""
+        pattern = self.policy.patterns[proof.id] if proof else None
+        return Source(pattern.id, *pattern.place) if pattern and pattern.failure == failure.id else None
 
     def own(self, name: str) -> tuple[Source, Evidence | None] | None:
         """The earliest line, else the exit status, that supports a class by itself."""
@@ -133,6 +141,16 @@ class _Court:
             return None
         template = rule.detail or (self.policy.patterns[proof.id].detail if proof else None)
         return fill(template, proof.parts if proof else {}) if template else None
+
+
+def died(policy: LogPolicy, status: int | None) -> bool:
+    """Whether a process failed, by its exit status: not 0, and none that says it was asked to end."""
+    return status not in (None, 0) and all(exit_.failure is not None for exit_ in _exits(policy, status))
+
+
+def _exits(policy: LogPolicy, status: int | None) -> list[Exit]:
+    """The entries of the policy for a status, whichever way it is written."""
+    return [e for e in policy.exits if status is not None and signed(status) in map(signed, e.statuses)]
 
 
 def ends_the_start(policy: LogPolicy, pattern: Pattern) -> bool:

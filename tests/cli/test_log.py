@@ -34,7 +34,7 @@ def test_json_has_exactly_the_promised_shape(log, capsys):
     assert set(said) == {"gpu", "detail", "failure", "advice", "rule"}
     assert set(said["rule"]) == {"id", "file", "line"}
     assert (said["gpu"], said["detail"], said["failure"]) == ("in-use", "CUDA0 (RTX 4070)", "cuda-oom")
-    assert said["rule"]["file"] == "policies/llama-cpp/logs/failures.yaml"
+    assert said["rule"]["file"] == "policies/llama-cpp/logs/memory.yaml"
 
 
 def test_text_shows_verdict_failure_line_advice_and_rules(log, capsys):
@@ -44,7 +44,7 @@ def test_text_shows_verdict_failure_line_advice_and_rules(log, capsys):
     assert said[1].startswith("failure  cuda-oom: ")
     assert said[2] == "line     llama_model_load: error loading model: unable to allocate CUDA0 buffer"
     assert said[3].startswith("advice   ")
-    assert [line.split()[1] for line in said[4:]] == ["cuda-oom", "named"]
+    assert [line.split()[1] for line in said[4:]] == ["cuda-buffer-refused", "named"]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,13 @@ def test_text_shows_verdict_failure_line_advice_and_rules(log, capsys):
         (CPU_ONLY, ["--backend", "cuda"], 1),
         ("", ["--exit-status", "-4"], 1),
         ("", ["--exit-status", "0"], 0),
+        ("", ["--exit-status", "1"], 1),
+        ("", ["--exit-status", "-15"], 0),
+        ("", ["--exit-status", "128+11"], 1),
+        ("", ["--exit-status", "0xC0000005"], 1),
+        (HEALTHY, ["--exit-status", "SIGABRT"], 1),
+        ("Error: llama runner process has terminated: signal: segmentation fault (core dumped)\n", [], 1),
+        ("llama-server-1 exited with code 139\n", [], 1),
     ],
 )
 def test_exit_status_says_whether_something_is_wrong(log, capsys, text, options, status):
@@ -85,7 +92,7 @@ def test_a_log_written_by_powershell(log, capsys, encoding):
         (["/nonexistent.log"], "/nonexistent.log: no such file or directory"),
         (["/"], "/: is a directory"),
         (["-", "--backend", "cudda"], "--backend: unknown backend 'cudda'; did you mean 'cuda'?"),
-        (["-", "--exit-status", "x"], "argument --exit-status: invalid int value: 'x'"),
+        (["-", "--exit-status", "x"], "argument --exit-status: 'x' is none; say 1, -11,"),
     ],
 )
 def test_bad_input_is_one_line_at_exit_2(capsys, arguments, said):

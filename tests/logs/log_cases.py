@@ -14,13 +14,23 @@ from gezel_rules.logs.watch import Verdict, classify
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.policies import read_policies
 
-FILE = Path(__file__).parent.parent / "data" / "logs" / "cases.jsonl"
+FOLDER = Path(__file__).parent.parent / "data" / "logs"
 
 
 @cache
 def cases() -> tuple[dict[str, Any], ...]:
-    """All recorded cases."""
-    return tuple(json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines())
+    """The recorded cases of the first collection."""
+    return _read("cases.jsonl")
+
+
+@cache
+def further_cases() -> tuple[dict[str, Any], ...]:
+    """Those of the later collections, chosen for unusual wording; ``gpu_also`` and ``failure_also`` are right too."""
+    return _read("cases-2.jsonl") + _read("reported.jsonl")
+
+
+def _read(name: str) -> tuple[dict[str, Any], ...]:
+    return tuple(json.loads(line) for line in (FOLDER / name).read_text(encoding="utf-8").splitlines())
 
 
 @cache

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_cases import cases, judged, outcome, shipped
+from log_cases import cases, further_cases, judged, outcome, shipped
 
 from gezel_rules.logs.watch import BLOCK, Watch, classify
 from gezel_rules.places import policies_dir
@@ -33,6 +33,30 @@ WRAPPERS = {
     "Jan": lambda i, line: "[2026-11-29][17:11:21][llamacpp][INFO] " + line,
     "LocalAI": lambda i, line: "5:11PM DBG GRPC(model.gguf-127.0.0.1:34321): stderr " + line,
     "--log-jsonl": lambda i, line: json.dumps({"type": "log", "time": i, "level": "info", "msg": line + "\n"}),
+    "Jan's router": lambda i, line: "[llamacpp-router stdout] [52717] " + line,
+    "Lemonade": lambda i, line: "DEBUG:    LLAMA SERVER GPU: " + line,
+    "LM Studio with tags": lambda i, line: "[2026-11-29 17:11:21.123] [info] [Internal][Client=LM Studio] " + line,
+    "journald with microseconds": lambda i, line: "Nov 29 17:11:21.123456 box llama-server[55781]: " + line,
+    "journald since boot": lambda i, line: "[ 1234.567890] box llama-server[55781]: " + line,
+    "journald in unix time": lambda i, line: "1764436281.123456 box llama-server[55781]: " + line,
+    "logcat": lambda i, line: "11-29 17:11:21.123  1234  5678 I llama.cpp: " + line,
+    "logcat brief": lambda i, line: "I/llama.cpp( 1234): " + line,
+    "python logging by name": lambda i, line: "2026-11-29 17:11:21,123 - engine.llama - INFO - " + line,
+    "python logging basic": lambda i, line: "INFO:engine.llama:" + line,
+    "loguru": lambda i, line: "2026-11-29 17:11:21.123 | INFO     | engine.llama:read:108 - " + line,
+    "ts": lambda i, line: "Nov 29 17:11:21 " + line,
+    "ts since start": lambda i, line: "00:00:07.123456 " + line,
+    "pm2": lambda i, line: "0|llama-server  | " + line,
+    "pm2 with time": lambda i, line: "0|llama    | 2026-11-29T17:11:21: " + line,
+    "docker service": lambda i, line: "llama_server.1.k3jq2@node1    | " + line,
+    "stern": lambda i, line: "llama-server-7d9f8b6c5-x2x9k llama-server " + line,
+    "RFC 3164": lambda i, line: "<30>Nov 29 17:11:21 box llama-server[55781]: " + line,
+    "glog": lambda i, line: "I1129 17:11:21.123456    1234 process.cc:12] " + line,
+    "colours in caret form": lambda i, line: f"^[[32m{line}^[[0m",
+    "colours in octal": lambda i, line: f"\\033[32m{line}\\033[0m",
+    "colours as JSON writes them": lambda i, line: f"\\u001b[32m{line}\\u001b[0m",
+    "colours as rsyslog writes them": lambda i, line: f"#033[32m{line}#033[0m",
+    "colours without their escape": lambda i, line: f"[32m{line}[0m",
     "colours": lambda i, line: f"\x1b[32m{line}\x1b[0m",
     "Windows line ends": lambda i, line: line + "\r",
     "PowerShell": lambda i, line: ("llama-server.exe : " if i == 0 else "") + line,
@@ -51,6 +75,13 @@ def test_verdicts_reach_what_was_promised():
 @pytest.mark.parametrize("case", cases(), ids=IDS)
 def test_each_recorded_case(case):
     assert outcome(judged(case)) == (case["expect"]["gpu"], case["expect"]["failure"]), case["why"]
+
+
+@pytest.mark.parametrize("case", further_cases(), ids=lambda case: case["id"])
+def test_each_case_of_the_later_collections(case):
+    expected, (gpu, failure) = case["expect"], outcome(judged(case))
+    assert gpu in [expected["gpu"], *expected["gpu_also"]], case["why"]
+    assert failure in [expected["failure"], *expected["failure_also"]], case["why"]
 
 
 @pytest.mark.parametrize("name", WRAPPERS)
@@ -150,7 +181,7 @@ def test_rules_of_older_engines_do_not_apply_to_newer_ones():
     assert classify(lines, shipped(), engine_version="0.6.0").gpu == "unknown"
 
 
-@pytest.mark.parametrize("status", [-4, 132, 3221225501])
+@pytest.mark.parametrize("status", [-4, 132, 3221225501, -1073741795])
 def test_an_exit_status_alone_is_evidence(status):
     verdict = classify([], shipped(), exit_status=status)
     assert (verdict.failure, verdict.line) == ("illegal-instruction", None)
@@ -207,5 +238,5 @@ def test_terminal_codes_do_not_reach_a_verdict():
 
 
 def test_the_cases_are_the_recorded_ones():
-    assert len(cases()) == 148
+    assert (len(cases()), len(further_cases())) == (148, 32 + 149)
     assert Path(__file__).parent.parent.joinpath("data/logs/README.md").is_file()

@@ -88,3 +88,16 @@ def test_what_is_printed_past_the_log_counts_bare():
 def test_a_quotation_that_never_ends_hides_nothing():
     lines = ["srv          init: init: chat template, example_format: '<|im_start|>system", "CUDA error: out of memory"]
     assert classify(lines, shipped()).failure == "cuda-oom"
+
+
+@pytest.mark.parametrize("forge", [metadata, path, alias], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("before", ["0.00.031.900 I ", "a tag > ", "[x] ", "tag: "])
+def test_a_line_of_the_engine_is_no_wrapper_whatever_it_quotes(forge, before):
+    forged = [before + line for line in FORGED]
+    for stamp in ("", "0.99.000.000 I "):
+        assert outcome(classify(forge(stamp, forged), shipped())) == ("unknown", None)
+
+
+def test_nothing_is_taken_off_after_the_engines_own_stamp():
+    line = "0.00.001.000 I   Device 0: evil > 0.00.002.000 I " + FORGED[0]
+    assert outcome(classify([line], shipped())) == ("unknown", None)
