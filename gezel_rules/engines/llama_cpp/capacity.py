@@ -158,28 +158,33 @@ class Capacity:
 
     def _launch(self, asked: Loading) -> Launch:
         """The flags that move memory, before anything is placed."""
-        facts = self.inputs.facts
-        setting = {name: facts[f"settings.{name}"].value for name in ("ubatch", "swa_full", "flash_attn")}
+        ubatch, swa_full, flash_attn = self._settled
         return Launch(
             ctx=asked.window * asked.slots, type_k=asked.kv, type_v=asked.kv, parallel=asked.slots,
-            ubatch=setting["ubatch"], swa_full=setting["swa_full"] or False,
-            flash_attn=setting["flash_attn"] or "auto", spec=(asked.spec,), n_max=self.n_max(asked.spec),
+            ubatch=ubatch, swa_full=swa_full, flash_attn=flash_attn, spec=(asked.spec,), n_max=self.n_max(asked.spec),
             processor=self.processor,
         )  # fmt: skip
 
     @cached_property
+    def _settled(self) -> tuple[int | None, bool, str]:
+        """Tokens per batch, whether sliding layers get a full-size cache, and flash attention."""
+        return self._ruled("batch.ubatch"), self._ruled("kv.swa_full"), self._ruled("kv.flash_attn")
+
+    @cached_property
     def processor(self) -> str:
         """What packs the weights on the CPU, as policy decides it."""
-        trace = decide(self.inputs.policies, self.inputs.facts, CALLABLES, ("processor.used",))
-        return str(trace.value("processor.used"))
+        return str(self._ruled("processor.used"))
 
     def n_max(self, spec: str) -> int | None:
         """Tokens drafted at once under a speculative type, as policy decides it."""
         if spec not in self._n_max:
-            trace = decide(self.inputs.policies, self.inputs.facts, CALLABLES, ("spec.n_max",), {"spec.type": spec})
-            found = trace.value("spec.n_max")
+            found = self._ruled("spec.n_max", {"spec.type": spec})
             self._n_max[spec] = None if found is UNKNOWN else found
         return self._n_max[spec]
+
+    def _ruled(self, decision: str, given: Mapping[str, Any] | None = None) -> Any:
+        """What policy decides without asking for memory."""
+        return decide(self.inputs.policies, self.inputs.facts, CALLABLES, (decision,), given).value(decision)
 
     def beside(self, asked: Loading) -> int:
         """What stands beside the model: what was given, and the context a drafter opens for this window."""

@@ -48,6 +48,13 @@ DRAFTERS = (
     Word("launch.own_draft_has_mtp", "flag", "it holds an MTP head", "its GGUF header"),
 )  # fmt: skip
 
+PINS = (
+    entry_word("entry.kv_type", "text", "KV cache precision", rows_of="kv_types"),
+    entry_word("entry.swa_full", "flag", "full-size cache for sliding layers"),
+    entry_word("entry.ubatch", "integer", "tokens per physical batch", "tokens"),
+    entry_word("entry.threads", "integer", "CPU threads for generation"),
+)
+
 LAUNCH = (
     Word("launch.slot_directory", "text", "where slots may be saved", "settings", optional=True),
     Word("launch.packing_failed", "flag", "this build died over packed weights before", "remembered failures"),
@@ -72,4 +79,4 @@ SETTINGS = (
     setting_word("rpc", "list", "RPC servers whose devices this launch uses, each host:port"),
 )
 
-WORDS = (*SHARED, *ENGINE, *MODEL, *DRAFTERS, *LAUNCH, *SETTINGS)
+WORDS = (*SHARED, *ENGINE, *MODEL, *DRAFTERS, *PINS, *LAUNCH, *SETTINGS)
