@@ -71,6 +71,8 @@ SETTINGS = (
     setting_word("flash_attn", "text", "flash attention", rows_of="flash_attention_modes"),
     setting_word("repack", "flag", "the CPU packs weights anew at load"),
     setting_word("swa_full", "flag", "full-size cache for sliding layers"),
+    setting_word("checkpoints", "integer", "context checkpoints kept of each slot", minimum=0),
+    setting_word("cache_ram", "integer", "RAM for prompts that were seen before, -1 without limit", "MiB", minimum=-1),
     setting_word("n_gpu_layers", "integer", "layers on the GPU", "layers", minimum=0),
     setting_word("n_cpu_moe", "integer", "layers whose experts stay on the CPU", "layers", minimum=0),
     setting_word("reasoning_format", "text", "how thoughts are returned", rows_of="reasoning_formats"),
