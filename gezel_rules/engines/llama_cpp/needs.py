@@ -14,6 +14,7 @@ from gezel_rules.engines.llama_cpp.memory.tables import (
     Speculation,
     TensorRow,
 )
+from gezel_rules.engines.llama_cpp.memory.vision import VisionEncoder
 from gezel_rules.engines.llama_cpp.rows import (
     Degradation,
     DevicePrefix,
@@ -43,6 +44,8 @@ _PLAN = {
     "option_spellings": TableNeed(of="tuple[str, ...]"),
     "placement_words": TableNeed(("resident", "cpu", "experts", "ffn", "layers", "asked"), of="str"),
     "projector_architectures": TableNeed(of="str", listed=True),
+    "projector_names": TableNeed(of="str", listed=True),
+    "vision_encoders": TableNeed(record=VisionEncoder),
     "secret_arguments": TableNeed(of="str", listed=True),
     "software_renderers": TableNeed(of="str", listed=True),
     "windows": TableNeed(("floor",), Window),
