@@ -120,7 +120,8 @@ class Entry(NamedTuple):
     excluded: tuple[Exclusion, ...]
     tuned: Mapping[str, Tuned]
     """Dotted keys: ``spec.type``, ``spec.n_max``, ``spec.sampling``, ``window`` (tokens), ``slots``,
-    ``reasoning.format``, ``reasoning.budget`` (tokens), ``temperature``, ``top_p``, ``top_k``, ``min_p``."""
+    ``kv_type``, ``swa_full``, ``ubatch`` (tokens), ``threads``, ``reasoning.format``, ``reasoning.budget`` (tokens),
+    ``temperature``, ``top_p``, ``top_k``, ``min_p``."""
     overlays: Mapping[str, Mapping[str, Tuned]]
     """Backend → the ``spec.*`` keys that it overrides."""
     header: Node | None

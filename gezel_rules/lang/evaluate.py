@@ -142,7 +142,7 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
         else:
             try:
                 value = self.functions[name](*args)
-            except ArithmeticError as error:
+            except (ArithmeticError, TypeError) as error:  # TypeError: one of them is none, in a rule that did not fire
                 raise EvaluationError(f"{name}(): {error}", node) from None
         self.record.append((node, value))
         return value

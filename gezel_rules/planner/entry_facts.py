@@ -35,7 +35,8 @@ def entry_facts(subject: Subject, backend: Any) -> Facts:
 
 _TUNED = {
     "spec_type": "spec.type", "spec_n_max": "spec.n_max", "spec_sampling": "spec.sampling", "window": "window",
-    "slots": "slots", "reasoning_format": "reasoning.format", "reasoning_budget": "reasoning.budget",
+    "slots": "slots", "kv_type": "kv_type", "swa_full": "swa_full", "ubatch": "ubatch", "threads": "threads",
+    "reasoning_format": "reasoning.format", "reasoning_budget": "reasoning.budget",
 }  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,8 +76,17 @@ def _installed_companion(found: Any, role: str, family: Family, places: Places) 
     files = found.by_role(role)
     if not files:
         return None
-    model = family.read_model(files[0].path, places.cache) if role == "draft" else None
-    return Companion(files[0].name, files[0].path, True, files[0].size, f"size of {files[0].name}", model)
+    path = files[0].path
+    model = family.read_model(path, places.cache) if role == "draft" else _readable(path, family, places)
+    return Companion(files[0].name, path, True, files[0].size, f"size of {files[0].name}", model)
+
+
+def _readable(path: str, family: Family, places: Places) -> ModelFile | None:
+    """What a file says that a launch may do without; ``None`` for one that cannot be read."""
+    try:
+        return family.read_model(path, places.cache)
+    except BadInput:
+        return None
 
 
 def _entry(entry: Entry, places: Places) -> Subject:
@@ -97,7 +105,7 @@ def _entry(entry: Entry, places: Places) -> Subject:
             )
     return Subject(
         entry.id, family, entry, model, source, path, found is not None,
-        _draft(entry, found, family, places), _projector(entry, found, places),
+        _draft(entry, found, family, places), _projector(entry, found, family, places),
     )  # fmt: skip
 
 
@@ -130,16 +138,15 @@ def _other_entry(model_id: str, family: Family, places: Places, model: ModelFile
         size = model.weights_bytes if model else None
         return Companion(model_id, str(places.store / model_id), False, size, "catalog header", model)
     file = found.by_role("model")[0]
-    with suppress(BadInput):  # what the catalog says of it stands
-        model = family.read_model(file.path, places.cache)
+    model = _readable(file.path, family, places) or model  # what the catalog says of it stands
     return Companion(model_id, file.path, True, file.size, f"size of {file.name}", model)
 
 
-def _projector(entry: Entry, found: Any, places: Places) -> Companion | None:
+def _projector(entry: Entry, found: Any, family: Family, places: Places) -> Companion | None:
     file = entry.role("projector")
     if file is None:
         return None
     here = found.by_role("projector") if found else ()
     path = here[0].path if here else str(places.store / entry.id / file.name)
-    size = here[0].size if here else file.size
-    return Companion(file.name, path, bool(here) or found is None, size, f"size of {file.name}")
+    size, model = (here[0].size, _readable(path, family, places)) if here else (file.size, None)
+    return Companion(file.name, path, bool(here) or found is None, size, f"size of {file.name}", model)

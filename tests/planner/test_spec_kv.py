@@ -94,7 +94,59 @@ def test_a_quantised_cache_without_flash_attention_is_refused(world: World) -> N
     assert launch.json["refused"]["kind"] == "contradiction"
 
 
+def test_a_quantised_cache_whose_rows_do_not_divide_is_refused(world: World) -> None:
+    """The engine exits on it (llama.cpp 0.6.0-dev, heads of 80)."""
+    world.entry("m", shape(heads=16, head=80))
+    launch = world.plan("m", "card", "kv_type=q8_0")
+    assert launch["refusal"] == "contradiction"
+    assert launch.because("refusal").endswith("heads of 80 and 80 do not divide: the engine would exit. Take f16")
+
+
 def test_flash_attention_is_the_operators_or_the_engines(world: World) -> None:
     world.entry("m")
     assert world.plan("m").arg("--flash-attn") == "auto"
     assert world.plan("m", "card", "flash_attn=on").arg("--flash-attn") == "on"
+
+
+SLOW = [("q5_1", "cuda"), ("bf16", "rocm"), ("iq4_nl", "metal"), ("q4_1", "rocm"), ("q5_0", "cuda")]
+
+
+def warned(launch) -> list[str]:
+    return [line for line in launch.json["warnings"] if line.startswith("kv_type")]
+
+
+@pytest.mark.parametrize(("kv", "backend"), SLOW)
+def test_a_type_that_is_slow_on_the_backend_is_taken_when_asked_for_and_said(world: World, kv: str, backend: str):
+    world.entry("m")
+    world.host("here", [card()], backend=backend)
+    launch = world.plan("m", "here", f"kv_type={kv}")
+    assert launch.arg("--cache-type-k") == kv
+    (said,) = warned(launch)
+    assert said.startswith(f"kv_type {kv} is slow here: flash attention on ")
+
+
+@pytest.mark.parametrize("kv", ["f16", "q8_0", "q4_0"])
+def test_a_fast_type_is_not_warned_of(world: World, kv: str) -> None:
+    world.entry("m")
+    assert warned(world.plan("m", "card", f"kv_type={kv}")) == []
+
+
+def test_nothing_is_slow_where_attention_runs_on_the_cpu_or_without_flash_attention(world: World) -> None:
+    world.entry("m")
+    world.host("bare", [], backend="cpu")
+    assert warned(world.plan("m", "bare", "kv_type=q5_1")) == []
+    assert warned(world.plan("m", "card", "kv_type=bf16", "flash_attn=off")) == []
+
+
+@pytest.mark.parametrize("total", [14, 16, 18, 20, 22, 24])
+def test_deepseek4_is_never_given_a_quantised_cache_unasked(world: World, total: int) -> None:
+    """Public reports: it decodes 2.8 times slower from q8_0."""
+    world.entry("m", shape(arch="deepseek4", **LARGE))
+    world.host("some", [card(total=f"{total} GiB")])
+    assert world.plan("m", "some")["kv.type"] == "f16"
+    asked = world.plan("m", "some", "kv_type=q8_0")
+    assert asked.arg("--cache-type-k") == "q8_0"
+    assert warned(asked) == [
+        "kv_type q8_0 does not suit deepseek4: it decodes 2.8 times slower from q8_0 than from f16, by public launch "
+        "reports; f16 is what it gets unasked"
+    ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gezel_rules.decisions.decide import decide
 from gezel_rules.engines.family import MemoryUse
 from gezel_rules.engines.llama_cpp.draft_context import DraftContext
+from gezel_rules.engines.llama_cpp.memory.checkpoints import checkpoint_bytes
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
@@ -17,7 +18,7 @@ from gezel_rules.engines.llama_cpp.memory.placement import Placement, as_asked, 
 from gezel_rules.engines.llama_cpp.memory.placement import Pool as MemoryPool
 from gezel_rules.engines.llama_cpp.memory.search import largest
 from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor, memory_tables
-from gezel_rules.engines.llama_cpp.memory_use import memory_use, ram_left, usable_fact
+from gezel_rules.engines.llama_cpp.memory_use import as_policies_read, memory_use, usable_fact
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 from gezel_rules.engines.llama_cpp.rows import Degradation, KvType, PlacementMode, Window
 from gezel_rules.engines.plain_functions import CALLABLES
@@ -159,20 +160,22 @@ class Capacity:
 
     def _launch(self, asked: Loading) -> Launch:
         """The flags that move memory, before anything is placed."""
-        facts = self.inputs.facts
-        setting = {name: facts[f"settings.{name}"].value for name in ("ubatch", "swa_full", "flash_attn")}
+        ubatch, swa_full, flash_attn = self._settled
         return Launch(
             ctx=asked.window * asked.slots, type_k=asked.kv, type_v=asked.kv, parallel=asked.slots,
-            ubatch=setting["ubatch"], swa_full=setting["swa_full"] or False,
-            flash_attn=setting["flash_attn"] or "auto", spec=(asked.spec,), n_max=self.n_max(asked.spec),
+            ubatch=ubatch, swa_full=swa_full, flash_attn=flash_attn, spec=(asked.spec,), n_max=self.n_max(asked.spec),
             processor=self.processor,
         )  # fmt: skip
 
     @cached_property
+    def _settled(self) -> tuple[int | None, bool, str]:
+        """Tokens per batch, whether sliding layers get a full-size cache, and flash attention."""
+        return self._ruled("batch.ubatch"), self._ruled("kv.swa_full"), self._ruled("kv.flash_attn")
+
+    @cached_property
     def processor(self) -> str:
         """What packs the weights on the CPU, as policy decides it."""
-        trace = decide(self.inputs.policies, self.inputs.facts, CALLABLES, ("processor.used",))
-        return str(trace.value("processor.used"))
+        return str(self._ruled("processor.used"))
 
     @cached_property
     def uses_gpu(self) -> bool:
@@ -182,17 +185,18 @@ class Capacity:
     def n_max(self, spec: str) -> int | None:
         """Tokens drafted at once under a speculative type, as policy decides it."""
         if spec not in self._n_max:
-            trace = decide(self.inputs.policies, self.inputs.facts, CALLABLES, ("spec.n_max",), {"spec.type": spec})
-            found = trace.value("spec.n_max")
+            found = self._ruled("spec.n_max", {"spec.type": spec})
             self._n_max[spec] = None if found is UNKNOWN else found
         return self._n_max[spec]
 
+    def _ruled(self, decision: str, given: Mapping[str, Any] | None = None) -> Any:
+        """What policy decides without asking for memory."""
+        return decide(self.inputs.policies, self.inputs.facts, CALLABLES, (decision,), given).value(decision)
+
     def beside(self, asked: Loading) -> int:
         """What stands beside the model: what was given, and the context a drafter opens for this window."""
-        own_head = self.geometry.nextn > 0
-        return asked.beside + self._drafter.bytes(
-            self._launch(asked), asked.spec, on_gpu=asked.mode != "cpu", own_head=own_head
-        )
+        on_gpu, own_head = asked.mode != "cpu", self.geometry.nextn > 0
+        return asked.beside + self._drafter.bytes(self._launch(asked), asked.spec, on_gpu=on_gpu, own_head=own_head)
 
     def window_that_fits(self, kv: str, cap: int, slots: int, spec: str, beside: int, mode: str) -> int:
         """The largest window up to ``cap`` of each slot: a multiple of the engine's padding, or the cap; 0 for none."""
@@ -214,20 +218,18 @@ class Capacity:
     def place(self, asked: Loading) -> dict[str, Any]:
         """Where the weights go, as policies read it."""
         found, beside = self.placed(asked), self.beside(asked)
-        launch, pools = found.launch, self._pools(asked.mode)
-        split = launch.tensor_split
+        usable = sum(pool.usable_bytes for pool in self._pools(asked.mode) if pool.usable_bytes < ENDLESS)
         return {
-            "fits": found.fits,
+            **as_policies_read(found, beside, self.inputs.ram),
             "says": self._words(found),
-            "n_gpu_layers": found.n_gpu_layers,
-            "n_cpu_moe": launch.n_cpu_moe or None,
-            "override_tensor": ",".join(f"{names}={buffer}" for names, buffer in launch.override_tensor) or None,
-            "tensor_split": ",".join(f"{share:g}" for share in split) if len(split) > 1 else None,
-            "needed_bytes": found.estimate.total_bytes + beside,
-            "usable_bytes": sum(pool.usable_bytes for pool in pools if pool.usable_bytes < ENDLESS),
-            "shortfall_bytes": found.shortfall_bytes,
-            "ram_left_bytes": ram_left(self.inputs.ram, found.estimate, beside),
+            "usable_bytes": usable,
+            "checkpoint_bytes": self._checkpoint_bytes(found, asked.spec),
         }
+
+    def _checkpoint_bytes(self, found: Placement, spec: str) -> int:
+        """One context checkpoint of one slot, the drafter's part included."""
+        own, own_head = checkpoint_bytes(self.geometry, found.estimate), self.geometry.nextn > 0
+        return own + self._drafter.checkpoint_bytes(found.launch, spec, own_head=own_head) if own else 0
 
     def placed(self, asked: Loading) -> Placement:
         """Everything resident, everything on the CPU, or the first offload step of the policy that is enough."""

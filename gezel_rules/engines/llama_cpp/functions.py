@@ -24,7 +24,7 @@ _PLACEMENT = Type("record", fields={
     "fits": FLAG, "says": TEXT, "n_gpu_layers": _optional(INTEGER), "n_cpu_moe": _optional(INTEGER),
     "override_tensor": _optional(TEXT), "tensor_split": _optional(TEXT), "needed_bytes": _BYTES,
     "usable_bytes": _BYTES, "shortfall_bytes": _BYTES,
-    "ram_left_bytes": _optional(_BYTES),
+    "ram_left_bytes": _optional(_BYTES), "checkpoint_bytes": _BYTES,
 })  # fmt: skip
 _REPLAN = Type("record", fields={"kv_type": TEXT, "window": _TOKENS, "slots": INTEGER, "resident_bytes": _BYTES})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gezel_rules.engines.family import MemoryUse, PoolUse
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
@@ -27,7 +28,23 @@ def memory_use(placed: Placement, beside: int, cards: Sequence[Pool], ram: Pool)
     return MemoryUse(tuple(pools), placed.shortfall_bytes, {**found.to_json(), "beside_bytes": beside})
 
 
-def ram_left(ram: Pool, found: Estimate, beside: int) -> int | None:
+def as_policies_read(found: Placement, beside: int, ram: Pool) -> dict[str, Any]:
+    """Where the weights go and what that takes, under the names of the function ``place``."""
+    launch = found.launch
+    split = launch.tensor_split
+    return {
+        "fits": found.fits,
+        "n_gpu_layers": found.n_gpu_layers,
+        "n_cpu_moe": launch.n_cpu_moe or None,
+        "override_tensor": ",".join(f"{names}={buffer}" for names, buffer in launch.override_tensor) or None,
+        "tensor_split": ",".join(f"{share:g}" for share in split) if len(split) > 1 else None,
+        "needed_bytes": found.estimate.total_bytes + beside,
+        "shortfall_bytes": found.shortfall_bytes,
+        "ram_left_bytes": _ram_left(ram, found.estimate, beside),
+    }
+
+
+def _ram_left(ram: Pool, found: Estimate, beside: int) -> int | None:
     """What a launch leaves of the RAM it may take; ``None`` when nobody knows how much that is."""
     if ram.usable is None:
         return None

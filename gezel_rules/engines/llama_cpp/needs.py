@@ -14,6 +14,7 @@ from gezel_rules.engines.llama_cpp.memory.tables import (
     Speculation,
     TensorRow,
 )
+from gezel_rules.engines.llama_cpp.memory.vision import VisionEncoder
 from gezel_rules.engines.llama_cpp.rows import (
     Degradation,
     DevicePrefix,
@@ -26,9 +27,9 @@ from gezel_rules.engines.llama_cpp.vocabulary import WORDS
 from gezel_rules.policy.language import Needs, TableNeed
 
 DECISIONS = (
-    "backend.gpu", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget", "flag.rpc", "kv.type",
-    "layout", "memory.beside", "placement.mode", "processor.used", "slots.count", "spec.n_max", "spec.type",
-    "vision.loads", "window.tokens",
+    "backend.gpu", "batch.ubatch", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget",
+    "flag.rpc", "kv.flash_attn", "kv.swa_full", "kv.type", "layout", "memory.beside", "placement.mode",
+    "processor.used", "slots.count", "spec.n_max", "spec.type", "vision.loads", "window.tokens",
 )  # fmt: skip
 
 
@@ -44,6 +45,8 @@ _PLAN = {
     "placement_modes": TableNeed(("resident", "offloaded", "cpu"), PlacementMode),
     "placement_words": TableNeed(("resident", "cpu", "experts", "ffn", "layers", "asked"), of="str"),
     "projector_architectures": TableNeed(of="str", listed=True),
+    "projector_names": TableNeed(of="str", listed=True),
+    "vision_encoders": TableNeed(record=VisionEncoder),
     "secret_arguments": TableNeed(of="str", listed=True),
     "software_renderers": TableNeed(of="str", listed=True),
     "windows": TableNeed(("floor",), Window),

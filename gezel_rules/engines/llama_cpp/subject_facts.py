@@ -1,4 +1,4 @@
-"""What a model's files say, as facts: its header, its catalog drafter's, and the operator's own drafter's."""
+"""What a model's files say, as facts: its header, its drafters' and projectors'."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gezel_rules.engines.llama_cpp.model_facts import MODEL_FACT_KEYS, model_facts
 from gezel_rules.engines.llama_cpp.model_file import read_model
+from gezel_rules.engines.llama_cpp.projector_facts import projector_facts
 from gezel_rules.engines.llama_cpp.rows import DrafterArchitecture
 from gezel_rules.engines.llama_cpp.vocabulary import MODEL
 from gezel_rules.errors import BadInput
@@ -28,6 +29,7 @@ def subject_facts(subject: Subject, settings: Mapping[str, Fact], policies: Poli
         **_header_facts(subject, policies),
         **_drafter_facts(subject, policies),
         **_own_draft_facts(own, own_drafter(own, cache), policies),
+        **projector_facts(subject, settings, policies, cache),
         "launch.slot_directory": settings["settings.slot_save_path"],
     }
 

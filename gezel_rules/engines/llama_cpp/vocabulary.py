@@ -48,6 +48,23 @@ DRAFTERS = (
     Word("launch.own_draft_has_mtp", "flag", "it holds an MTP head", "its GGUF header"),
 )  # fmt: skip
 
+PROJECTORS = (
+    Word("launch.own_projector_bytes", "integer", "bytes of the operator's own projector", "its GGUF header", "bytes"),
+    Word("launch.projector_compute", "integer", "bytes the encoder of the projector computes with",
+         "the projector's GGUF header", "bytes", unknown=True, settle="pull the model"),
+    Word("launch.projector_uncounted", "text", "encoders whose compute buffer nobody has measured",
+         "the projector's GGUF header", optional=True),
+    Word("launch.projectors_beside", "list", "projectors in the directory of a model that was named by its path",
+         "that directory", optional=True),
+)  # fmt: skip
+
+PINS = (
+    entry_word("entry.kv_type", "text", "KV cache precision", rows_of="kv_types"),
+    entry_word("entry.swa_full", "flag", "full-size cache for sliding layers"),
+    entry_word("entry.ubatch", "integer", "tokens per physical batch", "tokens"),
+    entry_word("entry.threads", "integer", "CPU threads for generation"),
+)
+
 LAUNCH = (
     Word("launch.slot_directory", "text", "where slots may be saved", "settings", optional=True),
     Word("launch.packing_failed", "flag", "this build died over packed weights before", "remembered failures"),
@@ -64,6 +81,9 @@ SETTINGS = (
     setting_word("flash_attn", "text", "flash attention", rows_of="flash_attention_modes"),
     setting_word("repack", "flag", "the CPU packs weights anew at load"),
     setting_word("swa_full", "flag", "full-size cache for sliding layers"),
+    setting_word("checkpoints", "integer", "context checkpoints kept of each slot", minimum=0),
+    setting_word("cache_ram", "integer", "RAM for prompts that were seen before, -1 without limit", "MiB", minimum=-1),
+    setting_word("mmproj", "text", "path of a projector, so that the model can see"),
     setting_word("n_gpu_layers", "integer", "layers on the GPU", "layers", minimum=0),
     setting_word("n_cpu_moe", "integer", "layers whose experts stay on the CPU", "layers", minimum=0),
     setting_word("reasoning_format", "text", "how thoughts are returned", rows_of="reasoning_formats"),
@@ -72,4 +92,4 @@ SETTINGS = (
     setting_word("rpc", "list", "RPC servers whose devices this launch uses, each host:port"),
 )
 
-WORDS = (*SHARED, *ENGINE, *MODEL, *DRAFTERS, *LAUNCH, *SETTINGS)
+WORDS = (*SHARED, *ENGINE, *MODEL, *DRAFTERS, *PROJECTORS, *PINS, *LAUNCH, *SETTINGS)

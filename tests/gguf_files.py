@@ -46,8 +46,12 @@ def _text(text: str) -> bytes:
 def _value(value: Any) -> bytes:
     if isinstance(value, str):
         return struct.pack("<I", 8) + _text(value)
+    if isinstance(value, bool):
+        return struct.pack("<I?", 7, value)
     if isinstance(value, float):
         return struct.pack("<If", 6, value)
+    if isinstance(value, list) and isinstance(value[0], float):
+        return struct.pack("<IIQ", 9, 6, len(value)) + struct.pack(f"<{len(value)}f", *value)
     if isinstance(value, list):
         return struct.pack("<IIQ", 9, 4, len(value)) + struct.pack(f"<{len(value)}I", *value)
     return struct.pack("<II", 4, value)
