@@ -16,6 +16,7 @@ from gezel_rules.engines.llama_cpp.memory.tables import (
 )
 from gezel_rules.engines.llama_cpp.rows import (
     Degradation,
+    DeviceName,
     DevicePrefix,
     DrafterArchitecture,
     KvType,
@@ -25,17 +26,18 @@ from gezel_rules.engines.llama_cpp.vocabulary import WORDS
 from gezel_rules.policy.language import Needs, TableNeed
 
 DECISIONS = (
-    "backend.gpu", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget", "flag.rpc", "kv.type",
-    "layout", "memory.beside", "placement.mode", "processor.used", "slots.count", "spec.n_max", "spec.type",
-    "vision.loads", "window.tokens",
+    "backend.gpu", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget", "flag.rpc",
+    "gpu.alone", "kv.type", "layout", "memory.beside", "placement.mode", "processor.used", "slots.count", "spec.n_max",
+    "spec.type", "vision.loads", "window.tokens",
 )  # fmt: skip
 
 
 _PLAN = {
     "degradation": TableNeed(("step",), Degradation),
+    "device_lines": TableNeed(of="str"),
+    "device_names": TableNeed(record=DeviceName),
     "device_prefixes": TableNeed(record=DevicePrefix),
     "drafter_architectures": TableNeed(record=DrafterArchitecture),
-    "integrated_gpus": TableNeed(of="str", listed=True),
     "kv_types": TableNeed(record=KvType),
     "launch_summary": TableNeed(("context", "slots", "spec_type"), SummaryRow),
     "nearest_steps": TableNeed(record=NearestStep),
@@ -44,7 +46,6 @@ _PLAN = {
     "placement_words": TableNeed(("resident", "cpu", "experts", "ffn", "layers", "asked"), of="str"),
     "projector_architectures": TableNeed(of="str", listed=True),
     "secret_arguments": TableNeed(of="str", listed=True),
-    "software_renderers": TableNeed(of="str", listed=True),
     "windows": TableNeed(("floor",), Window),
 }
 _MEMORY = {
