@@ -66,6 +66,9 @@ HOST = (
     _host("gpu.names", "list", "their names as the engine spells them"),
     _host("gpu.devices", "list", "their names alone, as the engine takes them"),
     _host("gpu.shares_ram", "flag", "those that take part have no memory of their own"),
+    _host("gpu.alike", "flag", "they are one kind of card with the same memory; so is a single one"),
+    _host("gpu.unsure", "flag", "of some device no rule tells whether it shares the RAM, and others are there too"),
+    _host("gpu.seen_twice", "flag", "a card is listed by two backends; the first of them counts"),
     _host("gpu.usable", "integer", "what policy lets a launch take of them, others' reservations deducted", "bytes"),
     _host("ram.usable", "integer", "what policy lets a launch take of the RAM", "bytes"),
 )

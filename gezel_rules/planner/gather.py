@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gezel_rules.engines.pools import SHARES_RAM, gpus
+from gezel_rules.engines.pools import SHARES_RAM, gpus, named_devices
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.vocabulary import unknown_fact
 from gezel_rules.record import NamedTuple
@@ -72,7 +72,8 @@ def machine_facts(machine: Machine, family: Family, policies: PolicySet, setting
     )
     words = [word for word in family.vocabulary() if word.name.partition(".")[0] in OF_THE_MACHINE]
     facts = {word.name: found.get(word.name) or unknown_fact(word) for word in words}
-    return facts | {"devices": found.get("devices", Fact([], "no engine"))} | _gpu_facts(found.get("devices"))
+    facts["devices"] = found.get("devices", Fact([], "no engine"))
+    return facts | _gpu_facts(found.get("devices"), named_devices(settings))
 
 
 def _described(machine: Machine, family: Family, policies: PolicySet) -> Facts:
@@ -108,16 +109,20 @@ def _probed(machine: Machine, family: Family, policies: PolicySet, settings: Fac
     return facts | family.probe(Probe(machine.program, policies, machine.environ, machine.cache, settings))
 
 
-def _gpu_facts(devices: Fact | None) -> Facts:
+def _gpu_facts(devices: Fact | None, named: Sequence[str] | None) -> Facts:
     if devices is None or devices.value is UNKNOWN:
         return {}
-    cards = gpus(devices.value)
+    found = gpus(devices.value, named)
+    cards = found.cards
     return {
         "gpu.count": Fact(len(cards), devices.source, "probe"),
         "gpu.total": _sum(cards, "total_bytes", devices.source),
         "gpu.free": _sum(cards, "free_bytes", devices.source),
         "gpu.names": Fact([f"{d['name']} {d['description']}" for d in cards], devices.source, "probe"),
         "gpu.devices": Fact([d["name"] for d in cards], devices.source, "probe"),
+        "gpu.alike": Fact(found.alike, devices.source, "probe"),
+        "gpu.unsure": Fact(found.unsure, devices.source, "probe"),
+        "gpu.seen_twice": Fact(found.seen_twice, devices.source, "probe"),
         "gpu.shares_ram": Fact(any(d["kind"] in SHARES_RAM for d in cards), devices.source, "probe"),
     }
 

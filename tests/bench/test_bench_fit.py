@@ -18,7 +18,7 @@ from engine_fit import MARGIN, MIB, MOE, Fit, Machine, computed, estimated
 from engine_processor import processor
 from fit_table import GOOD, PART, WORSE, Row, Table, benching
 
-from gezel_rules.engines.llama_cpp.capacity import loading_of
+from gezel_rules.engines.llama_cpp.loading import loading_of
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.host_buffers import HOST
 from gezel_rules.engines.pools import gpus

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 NONE_FOR = 300.0  # seconds for which "no devices" is believed without asking again
 
 _DEVICES = "--list-devices"
+_LOUD = {"LLAMA_ARG_LOG_VERBOSITY": "5"}  # from here on the engine tells how its drivers name each device's memory
 _PASSING = frozenset({"_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES"})  # differ between shells, not machines
 
 Runner = Callable[[Sequence[str], Mapping[str, str]], "Answer"]
@@ -187,7 +188,8 @@ def _device_facts(
     now = _surroundings(engine.environ)
     if not fresh and _still_none(kept.get("no_devices"), now):
         return device_facts([], rules, cpu_backend, source)
-    devices = parse_devices(engine.ask(_DEVICES).out, rules)
+    answer = engine._replace(environ={**engine.environ, **_LOUD}).ask(_DEVICES)
+    devices = parse_devices(answer.out, rules, answer.err)
     if devices == [] or kept.get("no_devices"):
         engine.kept.write({**kept, "no_devices": [time.time(), *now] if devices == [] else None})
     return device_facts(devices, rules, cpu_backend, source)

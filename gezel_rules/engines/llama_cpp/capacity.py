@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gezel_rules.decisions.decide import decide
 from gezel_rules.engines.family import MemoryUse
+from gezel_rules.engines.llama_cpp.cards import ENDLESS, OnCards, memory_pools, on_busy_cards
+from gezel_rules.engines.llama_cpp.cards import largest as largest_card
 from gezel_rules.engines.llama_cpp.draft_context import DraftContext
+from gezel_rules.engines.llama_cpp.loading import Loading, loading_of
 from gezel_rules.engines.llama_cpp.memory.checkpoints import checkpoint_bytes
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
 from gezel_rules.engines.llama_cpp.memory.placement import Placement, as_asked, place
-from gezel_rules.engines.llama_cpp.memory.placement import Pool as MemoryPool
 from gezel_rules.engines.llama_cpp.memory.search import largest
 from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor, memory_tables
 from gezel_rules.engines.llama_cpp.memory_use import as_policies_read, memory_use, usable_fact
@@ -33,40 +35,15 @@ if TYPE_CHECKING:
     from gezel_rules.gguf.records import Header
     from gezel_rules.policy.model import PolicySet
 
-ENDLESS = 1 << 62
-"""Bytes of a pool whose size is unknown."""
-BORROWED = "rpc"
-"""The kind of a device that another machine lends."""
-
-
-class Loading(NamedTuple):
-    """How the model is to be loaded, as far as memory depends on it: KV type, window (tokens), slots, speculative type,
-    bytes beside the model on the first device, placement mode. Policies' functions take them in this order."""
-
-    kv: str
-    window: int
-    slots: int
-    spec: str
-    beside: int
-    mode: str
-
-
-DECIDED_BY = ("kv.type", "window.tokens", "slots.count", "spec.type", "memory.beside", "placement.mode")
-"""The decisions a ``Loading`` consists of, in its order."""
-
-
-def loading_of(trace: Trace) -> Loading:
-    """The loading that was decided."""
-    return Loading(*(trace.value(name) for name in DECIDED_BY))
-
 
 class Inputs(NamedTuple):
-    """What the arithmetic rests on: the model, the policies, the facts, the pools of the machine, and how often the
-    cards were lessened after they ran out of memory."""
+    """What the arithmetic rests on: the model, the policies, the facts, the pools of the machine (of the cards
+    ``offered``, the launch may take ``cards``), and how often the cards were lessened after they ran out of memory."""
 
     header: Header
     policies: PolicySet
     facts: Mapping[str, Fact]
+    offered: tuple[Pool, ...]
     cards: tuple[Pool, ...]
     ram: Pool
     steps_down: int = 0
@@ -78,8 +55,18 @@ def capacity(
     """The arithmetic for a subject on the machine of ``facts``; ``held``: bytes reserved by other launches, by pool."""
     kinds = policies.rows("pool_kinds", PoolKind)
     cards = device_pools(facts, kinds, held)
-    inputs = Inputs(cast("Header", subject.model), policies, facts, cards, ram_pool(facts, kinds, held, cards))
-    return Capacity(inputs, DraftContext(_draft_header(subject, facts, cache), memory_tables(policies)))
+    ram = ram_pool(facts, kinds, held, cards)
+    inputs = Inputs(cast("Header", subject.model), policies, facts, cards, cards, ram)
+    return _chosen(Capacity(inputs, DraftContext(_draft_header(subject, facts, cache), memory_tables(policies))))
+
+
+def _chosen(whole: Capacity) -> Capacity:
+    """The same on the one card that policy leaves the launch to, if it does."""
+    if len(whole.cards) < 2:
+        return whole
+    inputs = whole.inputs
+    trace = decide(inputs.policies, {**inputs.facts, **whole.facts()}, whole.functions(), ("gpu.alone",))
+    return whole.on_largest if trace.value("gpu.alone") is True else whole
 
 
 def _draft_header(subject: Subject, facts: Mapping[str, Fact], cache: Path | None) -> Header | None:
@@ -99,26 +86,34 @@ class Capacity:
     def __init__(self, inputs: Inputs, drafter: DraftContext, shape: Geometry | None = None) -> None:
         """``shape``: the model's geometry where it is known already."""
         self.inputs, self._drafter, self._shape = inputs, drafter, shape
-        self._placed: dict[Loading, Placement] = {}
+        self._placed: dict[Loading, OnCards] = {}
         self._n_max: dict[str, int | None] = {}
 
     @property
     def cards(self) -> tuple[Pool, ...]:
-        """The devices' pools, in the engine's order."""
+        """The pools of the devices that the launch may take, in the engine's order."""
         return self.inputs.cards
+
+    @cached_property
+    def on_largest(self) -> Capacity:
+        """The same on the largest of the cards alone."""
+        return self._again(self.inputs._replace(cards=(largest_card(self.inputs.offered),)))
+
+    def _again(self, inputs: Inputs) -> Capacity:
+        return Capacity(inputs, self._drafter, self.geometry)
 
     def with_facts(self, facts: Mapping[str, Fact]) -> Capacity:
         """The same machine and model under other facts."""
-        return Capacity(self.inputs._replace(facts=facts), self._drafter, self.geometry)
+        return _chosen(self._again(self.inputs._replace(facts=facts, cards=self.inputs.offered)))
 
     def degraded(self) -> Capacity | None:
         """The same with one step less of each card; ``None`` when policy has no step left."""
         rule = self._degradation()
         if not self.cards or self.inputs.steps_down >= rule.most:
             return None
-        cards = tuple(lessened(card, rule.share) for card in self.cards)
-        less = self.inputs._replace(cards=cards, steps_down=self.inputs.steps_down + 1)
-        return Capacity(less, self._drafter, self.geometry)
+        cards = tuple(lessened(card, rule.share) for card in self.inputs.offered)
+        steps = self.inputs.steps_down + 1
+        return _chosen(self._again(self.inputs._replace(offered=cards, cards=cards, steps_down=steps)))
 
     @property
     def share(self) -> float:
@@ -154,6 +149,7 @@ class Capacity:
             "window_that_fits": self.window_that_fits,
             "slots_that_fit": self.slots_that_fit,
             "bytes_needed": self.bytes_needed,
+            "one_card_holds": self.one_card_holds,
             "place": lambda *asked: self.place(Loading(*asked)),
             "replan": self.replan,
         }
@@ -209,6 +205,20 @@ class Capacity:
         one = Loading(kv, window, cap, spec, beside, mode)
         return largest(lambda slots: self.placed(one._replace(slots=slots)).fits, 1, cap, 1)
 
+    def one_card_holds(self, window: int, spec: str, beside: int) -> bool:
+        """Whether the largest card alone holds everything in the KV type and with the slots that were asked for: in the
+        finest type that is taken unasked, with one slot, where nobody asked."""
+        if len(self.inputs.offered) < 2:
+            return False
+        own = {name: self.inputs.facts[f"settings.{name}"].value for name in ("kv_type", "slots")}
+        asked = Loading(own["kv_type"] or self._finest, window, own["slots"] or 1, spec, beside, "resident")
+        return self.on_largest.placed(asked).fits
+
+    @property
+    def _finest(self) -> str:
+        """The finest KV type that is taken unasked."""
+        return next(name for name, row in self.inputs.policies.rows("kv_types", KvType).items() if row.automatic)
+
     def bytes_needed(self, kv: str, window: int, slots: int, spec: str, beside: int) -> int:
         """Everything resident on the cards (or, without any, in RAM)."""
         asked = Loading(kv, window, slots, spec, beside, "resident" if self.cards else "cpu")
@@ -217,12 +227,13 @@ class Capacity:
 
     def place(self, asked: Loading) -> dict[str, Any]:
         """Where the weights go, as policies read it."""
-        found, beside = self.placed(asked), self.beside(asked)
-        usable = sum(pool.usable_bytes for pool in self._pools(asked.mode) if pool.usable_bytes < ENDLESS)
+        (found, cards), beside = self.on_cards(asked), self.beside(asked)
+        pools = memory_pools(cards, self.inputs.ram)
         return {
             **as_policies_read(found, beside, self.inputs.ram),
             "says": self._words(found),
-            "usable_bytes": usable,
+            "devices": [card.name for card in cards],
+            "usable_bytes": sum(pool.usable_bytes for pool in pools if pool.usable_bytes < ENDLESS),
             "checkpoint_bytes": self._checkpoint_bytes(found, asked.spec),
         }
 
@@ -233,35 +244,27 @@ class Capacity:
 
     def placed(self, asked: Loading) -> Placement:
         """Everything resident, everything on the CPU, or the first offload step of the policy that is enough."""
+        return self.on_cards(asked).placement
+
+    def on_cards(self, asked: Loading) -> OnCards:
+        """The same with the cards it is on."""
         rows = self.inputs.policies.rows("placement_modes", PlacementMode)
         if rows[asked.mode].steps == ("experts",) and not self.geometry.experts:
             asked = asked._replace(mode="resident")  # nothing could leave
         found = self._placed.get(asked)
         if found is None:
-            found = self._placed[asked] = self._search(asked, rows[asked.mode])
+            cards = self.cards if asked.mode != "cpu" and self.uses_gpu else ()
+            found = self._placed[asked] = on_busy_cards(
+                lambda taken: self._search(asked, taken, rows[asked.mode]), cards
+            )
         return found
 
-    def _search(self, asked: Loading, mode: PlacementMode) -> Placement:
-        launch, beside, pools = self._launch(asked), self.beside(asked), self._pools(asked.mode)
+    def _search(self, asked: Loading, cards: Sequence[Pool], mode: PlacementMode) -> Placement:
+        launch, beside, pools = self._launch(asked), self.beside(asked), memory_pools(cards, self.inputs.ram)
         own = {name: self.inputs.facts[f"settings.{name}"].value for name in ("n_gpu_layers", "n_cpu_moe")}
         if len(pools) > 1 and any(value is not None for value in own.values()):
             return as_asked(self.geometry, launch, pools, beside, **own)
         return place(self.geometry, launch, pools, beside, steps=mode.steps, experts=mode.experts)
-
-    def _pools(self, mode: str) -> list[MemoryPool]:
-        """The pools of a mode. One whose size nobody knows is taken as endless: the engine's own fit decides then.
-
-        A GPU that shares the RAM is a pool of its own here: it may take its share, and the RAM pool has the rest.
-        A card that is full keeps one byte: layers are shared out by proportions, and those of nothing there are none.
-        A borrowed card takes no weights over from this host (llama.cpp 0.6.0-dev: its backend offers no such copy).
-        """
-        ram = self.inputs.ram
-        cards = [
-            MemoryPool(p.name, "device", ENDLESS if p.usable is None else max(1, p.usable), p.kind != BORROWED)
-            for p in self.cards
-        ]
-        host = MemoryPool(ram.name, "ram", ENDLESS if ram.usable is None else ram.usable)
-        return [*(cards if mode != "cpu" and self.uses_gpu else ()), host]
 
     def _words(self, found: Placement) -> str:
         layers, units = len(self.geometry.layers), len(self.geometry.layers) + 1
@@ -286,7 +289,8 @@ class Capacity:
     def memory(self, trace: Trace) -> MemoryUse:
         """What the launch takes that was decided."""
         asked = loading_of(trace)
-        return memory_use(self.placed(asked), self.beside(asked), self.cards, self.inputs.ram)
+        found, cards = self.on_cards(asked)
+        return memory_use(found, self.beside(asked), cards, self.inputs.ram)
 
     def may_leave_out(self, trace: Trace) -> Sequence[str]:
         """Packed weights, where the CPU packs any and the operator did not say so."""
@@ -298,8 +302,7 @@ class Capacity:
         """Whether the smallest window that policy allows would fit with another model, in its finest cache."""
         policies = self.inputs.policies
         floor = policies.row("windows", "floor", Window).tokens
-        finest = next(name for name, row in policies.rows("kv_types", KvType).items() if row.automatic)
         drafter = DraftContext(None, memory_tables(policies))
-        there = Capacity(self.inputs._replace(header=cast("Header", other)), drafter)
+        there = Capacity(self.inputs._replace(header=cast("Header", other), cards=self.inputs.offered), drafter)
         modes = ("resident", "offloaded") if self.cards else ("cpu",)
-        return any(there.window_that_fits(finest, floor, 1, "none", 0, mode) >= floor for mode in modes)
+        return any(there.window_that_fits(self._finest, floor, 1, "none", 0, mode) >= floor for mode in modes)

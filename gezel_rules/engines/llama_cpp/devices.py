@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from gezel_rules.engines.llama_cpp.rows import DevicePrefix
+from gezel_rules.engines.llama_cpp.rows import DeviceName, DevicePrefix
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.printable import printable
 from gezel_rules.record import NamedTuple
@@ -21,28 +21,31 @@ MAX_DEVICES = 128
 _HEADER = re.compile(r"^Available devices:\s*$", re.MULTILINE)
 _DEVICE = re.compile(r"^  (\S+): (.*) \((\d{1,12}) MiB, (\d{1,12}) MiB free\)\s*$")
 _PREFIX = re.compile(r"[A-Za-z]+")
+_MARKS = re.compile(r"\((?:R|TM|C)\)", re.IGNORECASE)
 _SHARED = ("unified", "integrated")
 _LAST = ("rpc", "software")
 
 
 class DeviceRules(NamedTuple):
-    """Policy's tables: ``backends`` and ``kinds`` by the letters a device's name begins with; ``descriptions``
-    are (words, kind): the first whose words stand in the description, in any case of letters, is above ``kinds``."""
+    """Policy's tables: ``backends`` and ``kinds`` by the letters a device's name begins with; ``names`` are (pattern,
+    kind): the first that is found is above ``kinds``; ``lines``: what the engine writes about a device while it
+    starts, by the same letters, with the groups ``number`` and ``says``."""
 
     backends: Mapping[str, str]
-    kinds: Mapping[str, str]
-    descriptions: Sequence[tuple[str, str]] = ()
+    kinds: Mapping[str, str | None]
+    names: Sequence[tuple[re.Pattern[str], str]] = ()
+    lines: Mapping[str, re.Pattern[str]] = {}
 
 
 def device_rules(
-    prefixes: Mapping[str, DevicePrefix], software: Sequence[str] = (), integrated: Sequence[str] = ()
+    prefixes: Mapping[str, DevicePrefix], names: Mapping[str, DeviceName] = {}, lines: Mapping[str, str] = {}
 ) -> DeviceRules:
-    """The rules as policy writes them: name prefix → ``backend`` and ``kind``; words of the descriptions of software
-    renderers, and of GPUs that share the RAM."""
+    """The rules as policy writes them: its tables ``device_prefixes``, ``device_names`` and ``device_lines``."""
     return DeviceRules(
         {prefix: row.backend for prefix, row in prefixes.items()},
         {prefix: row.kind for prefix, row in prefixes.items()},
-        (*((words, "software") for words in software), *((words, "integrated") for words in integrated)),
+        [(re.compile(row.matches, re.IGNORECASE), row.kind) for row in names.values()],
+        {prefix: re.compile(pattern) for prefix, pattern in lines.items()},
     )
 
 
@@ -57,27 +60,39 @@ class Device(NamedTuple):
     kind: str | None
 
 
-def parse_devices(text: str, rules: DeviceRules) -> list[Device] | None:
-    """The devices of a ``--list-devices`` answer, in the engine's order; ``None`` when it is no such answer."""
+def parse_devices(text: str, rules: DeviceRules, beside: str = "") -> list[Device] | None:
+    """The devices of a ``--list-devices`` answer, in the engine's order; ``None`` when it is no such answer.
+    ``beside``: what the engine wrote elsewhere while its backends started."""
     header = _HEADER.search(text)
     if header is None:
         return None
+    said = _said(f"{text[: header.start()]}\n{beside}", rules)
     matches = map(_DEVICE.match, text[header.end() :].splitlines())
-    return [_device(match, rules) for match in matches if match][:MAX_DEVICES]
+    return [_device(match, rules, said) for match in matches if match][:MAX_DEVICES]
 
 
-def _device(match: re.Match[str], rules: DeviceRules) -> Device:
+def _said(text: str, rules: DeviceRules) -> dict[str, str]:
+    """The engine's own words about its devices, by their names."""
+    return {
+        prefix + found["number"]: found["says"]
+        for line in text.splitlines()
+        for prefix, pattern in rules.lines.items()
+        if (found := pattern.search(line))
+    }
+
+
+def _device(match: re.Match[str], rules: DeviceRules, said: Mapping[str, str]) -> Device:
     name, description = printable(match[1]), printable(match[2].strip())
     total, free = int(match[3]) * MIB, int(match[4]) * MIB
     known = total > 0
-    return Device(name, description, total if known else None, free if known else None, _kind(name, description, rules))
+    kind = _kind(name, f"{name}: {description} {said.get(name, '')}", rules)
+    return Device(name, description, total if known else None, free if known else None, kind)
 
 
-def _kind(name: str, description: str, rules: DeviceRules) -> str | None:
-    for words, kind in rules.descriptions:
-        if words.casefold() in description.casefold():
-            return kind
-    return rules.kinds.get(_prefix(name))
+def _kind(name: str, words: str, rules: DeviceRules) -> str | None:
+    plain = " ".join(_MARKS.sub("", words).split())
+    found = (kind for pattern, kind in rules.names if pattern.search(plain))
+    return next(found, rules.kinds.get(_prefix(name)))
 
 
 def _prefix(name: str) -> str:
@@ -110,10 +125,11 @@ def _unified(devices: list[Device], source: str) -> Fact:
 
 
 def _backend(devices: list[Device], rules: DeviceRules, cpu_backend: str, source: str) -> Fact:
-    """The backend of the first device whose name a rule knows; other machines and software renderers come last."""
+    """The backend of the first device whose name a rule knows; GPUs that share the RAM come after the others, other
+    machines and software renderers last."""
     if not devices:
         return Fact(cpu_backend, f"{source}: (none)", "probe")
-    for device in sorted(devices, key=lambda device: device.kind in _LAST):
+    for device in sorted(devices, key=lambda device: (device.kind in _LAST, device.kind in _SHARED)):
         if backend := rules.backends.get(_prefix(device.name)):
             return Fact(backend, f"{source}: {device.name}", "probe")
     return Fact(UNKNOWN, f"{source}: {devices[0].name}", "probe", settle="a device rule for this name")

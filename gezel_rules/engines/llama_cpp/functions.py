@@ -21,7 +21,8 @@ def _optional(type_: Type) -> Type:
 
 
 _PLACEMENT = Type("record", fields={
-    "fits": FLAG, "says": TEXT, "n_gpu_layers": _optional(INTEGER), "n_cpu_moe": _optional(INTEGER),
+    "fits": FLAG, "says": TEXT, "devices": Type("list", item=TEXT),
+    "n_gpu_layers": _optional(INTEGER), "n_cpu_moe": _optional(INTEGER),
     "override_tensor": _optional(TEXT), "tensor_split": _optional(TEXT), "needed_bytes": _BYTES,
     "usable_bytes": _BYTES, "shortfall_bytes": _BYTES,
     "ram_left_bytes": _optional(_BYTES), "checkpoint_bytes": _BYTES,
@@ -41,6 +42,11 @@ SIGNATURES: Mapping[str, Function] = {
     "slots_that_fit": Function(
         (_KV, _TOKENS, INTEGER, _SPEC, _BYTES, _MODE), INTEGER,
         "the most slots, up to the number given, of that window; 0 when not even one fits",
+    ),
+    "one_card_holds": Function(
+        (_TOKENS, _SPEC, _BYTES), FLAG,
+        "whether the card with most memory alone holds the model, this window and what stands beside them, in the KV "
+        "type and with the slots somebody asked for, else in the finest type taken unasked, with one slot",
     ),
     "bytes_needed": Function(
         (_KV, _TOKENS, INTEGER, _SPEC, _BYTES), _BYTES,

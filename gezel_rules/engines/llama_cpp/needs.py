@@ -17,6 +17,7 @@ from gezel_rules.engines.llama_cpp.memory.tables import (
 from gezel_rules.engines.llama_cpp.memory.vision import VisionEncoder
 from gezel_rules.engines.llama_cpp.rows import (
     Degradation,
+    DeviceName,
     DevicePrefix,
     DrafterArchitecture,
     KvType,
@@ -28,16 +29,17 @@ from gezel_rules.policy.language import Needs, TableNeed
 
 DECISIONS = (
     "backend.gpu", "batch.ubatch", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget",
-    "flag.rpc", "kv.flash_attn", "kv.swa_full", "kv.type", "layout", "memory.beside", "placement.mode",
+    "flag.rpc", "gpu.alone", "kv.flash_attn", "kv.swa_full", "kv.type", "layout", "memory.beside", "placement.mode",
     "processor.used", "slots.count", "spec.n_max", "spec.type", "vision.loads", "window.tokens",
 )  # fmt: skip
 
 
 _PLAN = {
     "degradation": TableNeed(("step",), Degradation),
+    "device_lines": TableNeed(of="str"),
+    "device_names": TableNeed(record=DeviceName),
     "device_prefixes": TableNeed(record=DevicePrefix),
     "drafter_architectures": TableNeed(record=DrafterArchitecture),
-    "integrated_gpus": TableNeed(of="str", listed=True),
     "kv_types": TableNeed(record=KvType),
     "launch_summary": TableNeed(("context", "slots", "spec_type"), SummaryRow),
     "nearest_steps": TableNeed(record=NearestStep),
@@ -48,7 +50,6 @@ _PLAN = {
     "projector_names": TableNeed(of="str", listed=True),
     "vision_encoders": TableNeed(record=VisionEncoder),
     "secret_arguments": TableNeed(of="str", listed=True),
-    "software_renderers": TableNeed(of="str", listed=True),
     "windows": TableNeed(("floor",), Window),
 }
 _MEMORY = {

@@ -8,7 +8,7 @@ from gezel_rules.engines.family import SummaryRow
 from gezel_rules.engines.llama_cpp.builds import build_facts, engine_at, read_build
 from gezel_rules.engines.llama_cpp.devices import DeviceRules, device_rules
 from gezel_rules.engines.llama_cpp.memory.tables import Processor
-from gezel_rules.engines.llama_cpp.rows import DevicePrefix
+from gezel_rules.engines.llama_cpp.rows import DeviceName, DevicePrefix
 from gezel_rules.policy.backends import backends
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def _rpc_servers(probe: Probe) -> list[str]:
 
 
 def _rules(policies: PolicySet) -> DeviceRules:
-    prefixes, tables = policies.rows("device_prefixes", DevicePrefix), policies.tables
-    return device_rules(prefixes, tables["software_renderers"], tables["integrated_gpus"])
+    prefixes, names = policies.rows("device_prefixes", DevicePrefix), policies.rows("device_names", DeviceName)
+    return device_rules(prefixes, names, policies.tables["device_lines"])
 
 
 def _cpu(policies: PolicySet) -> str:

@@ -16,6 +16,13 @@ class DevicePrefix(NamedTuple):
     """A row of ``device_prefixes``."""
 
     backend: str
+    kind: str | None
+
+
+class DeviceName(NamedTuple):
+    """A row of ``device_names``."""
+
+    matches: str
     kind: str
 
 

@@ -89,6 +89,7 @@ SETTINGS = (
     setting_word("reasoning_format", "text", "how thoughts are returned", rows_of="reasoning_formats"),
     setting_word("reasoning_budget", "integer", "thinking tokens, -1 unbounded", "tokens", minimum=-1),
     setting_word("slot_save_path", "text", "directory for saved slots"),
+    setting_word("devices", "list", "GPUs this launch uses, by the engine's names, in this order"),
     setting_word("rpc", "list", "RPC servers whose devices this launch uses, each host:port"),
 )
 

@@ -30,7 +30,8 @@ class Node(NamedTuple):
 class Graph:
     """Nodes, and the order they are planned in. ``copies``: how many copies the scheduler keeps of what crosses devices
     (4 with pipeline parallelism, where they are never freed). ``device``: where the next tensors are computed.
-    ``kept``: a tensor of the first layer that all others read."""
+    ``kept``: a tensor of the first layer that all others read; ``fetched``: the next layer's state, where a layer
+    fetches it early."""
 
     def __init__(self, copies: int = 1) -> None:
         self.nodes: list[Node] = []
@@ -38,6 +39,7 @@ class Graph:
         self.copies = copies
         self.device = -1
         self.kept: int | None = None
+        self.fetched: int | None = None
         self._copied: dict[tuple[int, int], int] = {}
         self._split = 0
         self._running = -2
