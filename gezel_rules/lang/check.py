@@ -185,7 +185,7 @@ def _require_known_word(node: ast.expr, against: Type) -> None:
     if against.kind == "text" and node.value not in against.choices:
         known = ", ".join(sorted(against.choices))
         hint = did_you_mean(node.value, against.choices) or f" (known: {known})"
-        raise ExpressionError(f"'{node.value}' is not one of its values{hint}", *place(node))
+        raise ExpressionError(f"'{node.value}' is not one of its values{hint}", *place(node), node.value)
 
 
 def _ifexp(node: ast.IfExp, scope: Scope) -> Type:
@@ -232,7 +232,7 @@ def _attribute(node: ast.Attribute, scope: Scope) -> Type:
     if record.kind != "record" or columns is None:
         raise ExpressionError(f"'{node.attr}': {record} has no columns", *column)
     if node.attr not in columns:
-        raise ExpressionError(f"no column '{node.attr}'{did_you_mean(node.attr, columns)}", *column)
+        raise ExpressionError(f"no column '{node.attr}'{did_you_mean(node.attr, columns)}", *column, node.attr)
     return columns[node.attr]
 
 

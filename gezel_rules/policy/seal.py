@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gezel_rules import __version__
 from gezel_rules.cache import forget_older, keep
-from gezel_rules.errors import BadInput, Problem
+from gezel_rules.errors import BadInput
 from gezel_rules.policy.files import LOGS, all_paths, log_policy_paths
 from gezel_rules.policy.frozen import FORMAT, checked, dumped, freeze, summed, thaw
 from gezel_rules.policy.language import Language, Languages
@@ -110,14 +110,13 @@ def compile_policies(directory: Path, family: str, languages: Languages, shelf: 
 
 def sealed(drafts: Drafts, language: Language, directory: Path, shelf: Shelf) -> PolicySet:
     """The set of checked drafts. Raises BadInput with every problem."""
+    from gezel_rules.policy.causes import in_order
     from gezel_rules.policy.check import check_drafts
-    from gezel_rules.policy.needs import absent, unlike
+    from gezel_rules.policy.whole import faults_of
 
     decisions = check_drafts(drafts, language.facts, language.functions)
-    if not drafts.problems:
-        drafts.problems.extend([*absent(drafts, language.needs(), directory.name), *unlike(drafts, language.needs())])
-    if drafts.problems:
-        raise BadInput(in_order(drafts.problems, drafts.unread))
+    if found := faults_of(drafts, language.needs(), directory.name):
+        raise BadInput(in_order(found, [drafts]))
     lines = {name: dumped(table.rows) for name, table in drafts.tables.items()}
     defaults = {name: table.declared.defaults for name, table in drafts.tables.items() if table.declared}
     names = frozenset((*language.facts, *lines, *decisions, CANDIDATE))
@@ -127,15 +126,6 @@ def sealed(drafts: Drafts, language: Language, directory: Path, shelf: Shelf) ->
         decisions, Tables(lines, defaults), tuple(drafts.files), digest_of(drafts.plain, flags), names, flags,
         tuple(name for name in lines if name in read), shelf,
     )  # fmt: skip
-
-
-def in_order(problems: Iterable[Problem], unread: Sequence[str]) -> list[Problem]:
-    """Each problem once, in file order; an ``unread`` file comes first: others may only miss what it would give."""
-    return sorted(dict.fromkeys(problems), key=lambda problem: _place(problem, unread))
-
-
-def _place(problem: Problem, first: Sequence[str]) -> tuple[bool, str, int, int]:
-    return problem.span is not None and problem.span.file not in first, *problem.place
 
 
 def digest_of(plain: Mapping[str, Any], flags: Sequence[str]) -> str:

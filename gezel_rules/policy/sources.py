@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from gezel_rules.documents.node import Node, did_you_mean
-from gezel_rules.documents.source import load_yaml
+from gezel_rules.documents.source import MAX_FILE_BYTES, load_yaml
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.policy.files import LOGS, shown_name
 from gezel_rules.record import NamedTuple
@@ -31,11 +31,12 @@ class Source(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """All files of a directory, in name order; ``unread`` are the names of those that are no YAML."""
+    """All files of a directory, in name order; ``unread`` are those that are no YAML: name → what stands in them, as
+    far as it is text."""
 
     files: tuple[Source, ...]
     problems: tuple[Problem, ...]
-    unread: tuple[str, ...]
+    unread: Mapping[str, str]
 
     def of(self, family: str) -> tuple[Source, ...]:
         """The files a family is judged by: those for all, then its own."""
@@ -47,25 +48,36 @@ def read_sources(paths: Iterable[Path], directory: Path, families: Collection[st
     """Read files, collecting problems over all of them. A file of a family that is not among ``families`` is one."""
     files: list[Source] = []
     problems: list[Problem] = []
-    unread: list[str] = []
+    unread: dict[str, str] = {}
     for path in paths:
         name = shown_name(path, directory)
         try:
             root = load_yaml(path, name)
         except BadInput as error:
             problems.extend(error.problems)
-            unread.append(name)
+            unread[name] = _text_of(path)
             continue
         files.append(Source(path.relative_to(directory).as_posix(), root, _engine(root, families, problems)))
-    return Sources(tuple(files), tuple(problems), tuple(unread))
+    return Sources(tuple(files), tuple(problems), unread)
+
+
+def _text_of(path: Path) -> str:
+    """What can be read of a file that is no YAML."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_FILE_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _engine(root: Node, families: Collection[str], problems: list[Problem]) -> str:
-    """The family a file names; one that is no text is said when its head is read."""
+    """The family a file names. One that there is not is said here, one that is no text when the head is read; either
+    way the file is checked as one for all, so that what it defines is not missed as well."""
     node = root.value.get("engine") if isinstance(root.value, dict) else None
     if node is None or not isinstance(node.value, str):
         return ""
-    if node.value not in families:
-        hint = did_you_mean(node.value, families) or f" (known: {', '.join(families)})"
-        problems.append(node.problem(f"unknown engine family '{node.value}'{hint}"))
-    return node.value
+    if node.value in families:
+        return node.value
+    hint = did_you_mean(node.value, families) or f" (known: {', '.join(families)})"
+    problems.append(node.problem(f"unknown engine family '{node.value}'{hint}"))
+    return ""
