@@ -9,6 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.author.idle import idle
 from gezel_rules.documents.node import Node
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.logs.load import read_logs
@@ -73,8 +74,9 @@ def check_directory(directory: Path, against: Against) -> Report:
     named: set[tuple[str, str, str]] = set()
     for family in _families(sources, against.languages):
         language = against.languages[family]()
-        drafts = _library(sources, family, language).drafts
+        drafts, decisions = _library(sources, family, language)
         found, doubts = _faults(drafts, language.needs(), directory.name)
+        found += idle(drafts, decisions, language) if not found and not doubts else []
         problems += found
         read.append(drafts)
         warnings |= dict.fromkeys([*doubts, *sorted(stale(drafts, against.today), key=attrgetter("place"))])

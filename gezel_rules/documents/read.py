@@ -11,7 +11,7 @@ from typing import Any
 
 from gezel_rules.documents import declare
 from gezel_rules.documents.declare import Kind, Shape
-from gezel_rules.documents.kinds import INTEGER, NUMBER, kind_of
+from gezel_rules.documents.kinds import INTEGER, NUMBER, kind_of, not_what
 from gezel_rules.documents.node import Node, did_you_mean, misspelt
 from gezel_rules.documents.wording import accepts, bounds, wanted
 from gezel_rules.errors import Problem
@@ -140,7 +140,8 @@ def _child(node: Node, kind: Kind, called: str, problems: Problems) -> Value | N
     if _fits(kind, node.value):
         found: Value | None = _READERS[type(kind)](node, kind, called, problems)
         return found
-    problems.append(node.problem(f"{_quoted(called)} must be {wanted(kind)}, not {kind_of(node.value)}"))
+    kinds = "|".join(accepts(kind))
+    problems.append(node.problem(f"{_quoted(called)} must be {wanted(kind)}, not {not_what(kinds, node.value)}"))
     return None
 
 

@@ -24,10 +24,12 @@ _NAMES = {
 
 class ExpressionError(Exception):
     """Something wrong inside an expression: ``offset`` and ``width`` in characters of its text; ``misses``: the name
-    that is not there, when that is what is wrong."""
+    that is not there, when that is what is wrong; ``given``: the word that something else gives and that does not fit
+    here."""
 
-    def __init__(self, message: str, offset: int, width: int = 1, misses: str = "") -> None:
+    def __init__(self, message: str, offset: int, width: int = 1, misses: str = "", given: str = "") -> None:
         super().__init__(message)
+        self.given = given
         self.message, self.offset, self.width, self.misses = message, offset, width, misses
 
 

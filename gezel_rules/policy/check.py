@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 
-from gezel_rules.documents.node import Node
+from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import Problem
 from gezel_rules.lang.check import Checked, Scope, check, not_a_flag, set_when
 from gezel_rules.lang.parse import ExpressionError, below, dotted, parse, prefixes, reads
+from gezel_rules.lang.parse import place as where
+from gezel_rules.lang.sense import nonsense
 from gezel_rules.lang.types import ANY, TEXT, Function, Type, join
 from gezel_rules.policy.causes import blamed
 from gezel_rules.policy.load import PLACEHOLDER, Draft, Drafts, Place
@@ -17,6 +21,7 @@ from gezel_rules.policy.reach import unreachable
 from gezel_rules.policy.relations import check_relations, failure_classes, types_of
 
 _FAILED = Type("any", optional=True)
+_WORD = re.compile(r"'([^']*)'")
 
 
 def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[str, Function]) -> dict[str, Decision]:
@@ -36,12 +41,20 @@ def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[s
     for name in _order(drafts, trees):
         before = len(drafts.problems)
         checker = _Checker(drafts.decisions[name], scope, drafts.problems, trees, failed)
+        checker.home = partial(_home, drafts)
         decision, names[name] = checker.run()
         if checker.doubtful or name in failed or len(drafts.problems) > before:
             failed.add(name)
             names[name] = _FAILED
         checked[name] = decision._replace(unit=decision.unit or names[name].unit)
     return checked
+
+
+def _home(drafts: Drafts, word: str) -> Node | None:
+    """The outcome of a rule that gives this word."""
+    judging = [draft for draft in drafts.decisions.values() if draft.decision.hit != "search"]
+    rules = [pair for draft in judging for pair in zip(draft.decision.rules, draft.places, strict=True)]
+    return next((place.then for rule, place in rules if rule.then == repr(word)), None)
 
 
 def _require_free_names(drafts: Drafts, facts: Mapping[str, Type]) -> None:
@@ -58,6 +71,8 @@ def _with_param_rows(function: Function, drafts: Drafts) -> Function:
 
 def _with_rows(type_: Type, drafts: Drafts) -> Type:
     """A fact whose words are the rows of a table gets them from the set it is judged by."""
+    if type_.item is not None and type_.item.rows_of:
+        return type_._replace(item=_with_rows(type_.item, drafts))
     if not type_.rows_of:
         return type_
     if type_.rows_of not in drafts.tables:
@@ -150,10 +165,13 @@ class _Checker:
         self.reads: dict[str, None] = {}
         self.conditions: list[ast.expr | None] = []
         self.doubtful = self.blind = False
+        self.home: Callable[[str], Node | None] = lambda word: None
 
     def run(self) -> tuple[Decision, Type]:
         decision = self.draft.decision
         candidates = self._candidates() if decision.over else None
+        words = _WORD.findall(" ".join(rule.when or "" for rule in decision.rules))
+        self.scope = self.scope._replace(asked=frozenset(words))
         outer, rules, results = self.scope, [], []
         for rule, place in zip(decision.rules, self.draft.places, strict=True):
             checked, result = self._rule(rule, place, decision.hit == "search")
@@ -169,6 +187,9 @@ class _Checker:
         try:
             checked = check(text, scope, self.trees.pop(text, None))  # binding changes a tree: it serves once
         except ExpressionError as error:
+            if error.given and (home := self.home(error.given)) is not None:
+                self.problems.append(home.problem(error.message))
+                return Checked(ast.Constant(None), _FAILED)
             unseen = self.blind and "none" in error.message  # a condition that could not be read may have asked
             if error.message.startswith("unknown") or not (unseen or self._reads_failed(text)):
                 found = node.problem_within(error.message, at + error.offset, error.width)
@@ -213,6 +234,9 @@ class _Checker:
             good = when is _FAILED or (when.kind in ("flag", "any") and not when.optional)
             if not good and not self._reads_failed(rule.when):
                 self.problems.append(place.when.problem(not_a_flag(when, tree)))
+            if good:
+                for part, said in nonsense(tree):
+                    self.problems.append(place.when.problem_within(said, *where(part)))
             scope = scope.given(set_when(tree, True))
             if self.draft.decision.hit in ("first", "search"):
                 self.scope = self.scope.given(set_when(tree, False))
@@ -239,6 +263,19 @@ class _Checker:
             found = self.draft.places[index]
             self.problems.append((found.when or found.then).problem(said))
 
+    def _require_words(self, results: list[Type]) -> None:
+        """A word that a rule gives is one of those that the others pass on, where these are known."""
+        rules = list(zip(self.draft.decision.rules, self.draft.places, results, strict=True))
+        passed = [type_.choices for rule, _, type_ in rules if not rule.then.startswith("'") and type_.kind == "text"]
+        if not passed or None in passed:
+            return
+        known = frozenset().union(*(choices for choices in passed if choices))
+        for rule, place, type_ in rules:
+            word = next(iter(type_.choices or ()), "")
+            if rule.then == repr(word) and word not in known:
+                hint = did_you_mean(word, known)
+                self.problems.append(place.then.problem(f"'{word}' is not one of its values{hint}"))
+
     def _result(self, results: list[Type]) -> Type:
         decision = self.draft.decision
         result: Type | None = None
@@ -247,9 +284,17 @@ class _Checker:
             if joined is None and not self.doubtful:
                 self.problems.append(place.then.problem(f"is {type_}, but the rules above give {result}"))
                 return _FAILED
+            if result is not None and result.unit and type_.unit and result.unit != type_.unit:
+                said = f"is in {type_.unit}, but the rules above give {result.unit}"
+                self.problems.append(place.then.problem(said))
+                return _FAILED
             result = joined
         if self.doubtful:
             return _FAILED
+        self._require_words(results)
+        converted = any(sign in rule.then for rule in decision.rules for sign in "*/")  # bytes // 1048576 are MiB
+        if decision.unit and result and result.unit and decision.unit != result.unit and not converted:
+            self.problems.append(self.draft.node.value["unit"].problem(f"its rules give {result.unit}"))
         result = result or ANY
         if decision.hit == "collect":
             return Type("list", item=result)

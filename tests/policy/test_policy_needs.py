@@ -88,8 +88,8 @@ def test_a_set_without_them_is_refused(copy: Path, capsys: pytest.CaptureFixture
         "policies/backends/backends.yaml: column 'label' of 'backends' must be text, not text or none",
         "policies/llama-cpp/kv.yaml: table 'kv_types' must declare column 'quantised' (true or false): "
         "this program reads it",
-        "policies/llama-cpp/placement.yaml: nothing speaks of this; did you mean 'offload_steps', of which this program "
-        "speaks and which is not there?",
+        "policies/llama-cpp/placement.yaml: nothing speaks of this; did you mean 'offload_steps', of which this "
+        "program speaks and which is not there?",
         "policies/memory/capacity.yaml: table 'pool_kinds' has no row 'ram', which this program reads",
         f"checked {len(list(copy.rglob('*.yaml')))} files: 5 problems",
     ]
