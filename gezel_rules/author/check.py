@@ -72,11 +72,13 @@ def check_directory(directory: Path, against: Against) -> Report:
     read: list[Drafts] = []
     warnings: dict[Problem, None] = {}
     named: set[tuple[str, str, str]] = set()
+    needs = [language().needs() for language in against.languages.values()]
+    elsewhere = {name for need in needs for name in (*need.tables, *need.decisions)}
     for family in _families(sources, against.languages):
         language = against.languages[family]()
         drafts, decisions = _library(sources, family, language)
         found, doubts = _faults(drafts, language.needs(), directory.name)
-        found += idle(drafts, decisions, language) if not found and not doubts else []
+        found += idle(drafts, decisions, language, elsewhere) if not found and not doubts else []
         problems += found
         read.append(drafts)
         warnings |= dict.fromkeys([*doubts, *sorted(stale(drafts, against.today), key=attrgetter("place"))])

@@ -4,7 +4,7 @@ engine has. Such a set loads, since nothing of it misleads a launch; a maintaine
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import Problem
@@ -21,23 +21,26 @@ _OPTION = re.compile(r"(?<![\w-])'(--?[A-Za-z][\w-]*)'")
 _WORD = re.compile(r"'([^']*)'")
 
 
-def idle(drafts: Drafts, decisions: Mapping[str, Decision], language: Language) -> list[Problem]:
-    """Everything of the kind, in a set that is otherwise in order."""
+def idle(
+    drafts: Drafts, decisions: Mapping[str, Decision], language: Language, elsewhere: Collection[str]
+) -> list[Problem]:
+    """Everything of the kind, in a set that is otherwise in order; ``elsewhere``: what other engine families read."""
+    unread = [*_decisions(drafts, decisions, language), *_tables(drafts, decisions, language)]
     return [
-        *_decisions(drafts, decisions, language), *_tables(drafts, decisions, language), *_classes(drafts),
+        *(problem for name, problem in unread if name not in elsewhere), *_classes(drafts),
         *_words(drafts, language), *_options(drafts),
     ]  # fmt: skip
 
 
-def _decisions(drafts: Drafts, decisions: Mapping[str, Decision], language: Language) -> Iterator[Problem]:
+def _decisions(drafts: Drafts, decisions: Mapping[str, Decision], language: Language) -> Iterator[tuple[str, Problem]]:
     read = {name for decision in decisions.values() for name in decision.reads} | set(language.needs().decisions)
     for name, draft in drafts.decisions.items():
         if name not in read and not draft.decision.flag and not name.startswith(SHOWN):
             said = f"nothing reads '{name}': no decision, no flag, and not this program"
-            yield (draft.node.key or draft.node).problem(said)
+            yield name, (draft.node.key or draft.node).problem(said)
 
 
-def _tables(drafts: Drafts, decisions: Mapping[str, Decision], language: Language) -> Iterator[Problem]:
+def _tables(drafts: Drafts, decisions: Mapping[str, Decision], language: Language) -> Iterator[tuple[str, Problem]]:
     read = {name for decision in decisions.values() for name in decision.reads} | set(language.needs().tables)
     types = [*language.facts.values(), *(param for call in language.functions.values() for param in call.params)]
     read |= {type_.rows_of or (type_.item.rows_of if type_.item else "") for type_ in types} | {OPTIONS}
@@ -45,7 +48,7 @@ def _tables(drafts: Drafts, decisions: Mapping[str, Decision], language: Languag
     for name, table in drafts.tables.items():
         if name not in read:
             said = f"nothing reads '{name}': no decision, no other table, and not this program"
-            yield (table.node.key or table.node).problem(said)
+            yield name, (table.node.key or table.node).problem(said)
 
 
 def _spoken_of(body: Node, table: Node) -> Iterator[str]:

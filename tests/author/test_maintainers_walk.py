@@ -67,7 +67,8 @@ WALK = {
         "settings.window is not none", "never holds"),
     "a condition that always holds": Mistake(
         WINDOW, "when: window.fits >= window.wanted",
-        "when: window.fits >= window.wanted or window.fits < window.wanted", "window.fits < window.wanted", "always holds"),
+        "when: window.fits >= window.wanted or window.fits < window.wanted", "window.fits < window.wanted",
+        "always holds"),
     "a table that nothing reads": Mistake(
         WINDOW, "\n  default_slots:", "\n  shelf: {a: 1}\n  default_slots:", "shelf", "nothing reads 'shelf'"),
     "a decision that nothing reads": Mistake(
