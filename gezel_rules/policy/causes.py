@@ -138,3 +138,10 @@ def blamed(problems: Iterable[Problem], root: Node) -> set[str]:
     places = [problem.place[1:] for problem in problems if problem.span and problem.span.file == root.text.name]
     before = [[entry for entry in entries if entry[:2] <= place] for place in places]
     return {max(found)[2] for found in before if found}
+
+
+def home_of(drafts: Drafts, word: str) -> Node | None:
+    """The outcome of a rule that gives this word."""
+    judging = [draft for draft in drafts.decisions.values() if draft.decision.hit != "search"]
+    rules = [pair for draft in judging for pair in zip(draft.decision.rules, draft.places, strict=True)]
+    return next((place.then for rule, place in rules if rule.then == repr(word)), None)

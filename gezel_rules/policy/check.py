@@ -14,7 +14,7 @@ from gezel_rules.lang.parse import ExpressionError, below, dotted, parse, prefix
 from gezel_rules.lang.parse import place as where
 from gezel_rules.lang.sense import nonsense
 from gezel_rules.lang.types import ANY, TEXT, Function, Type, join
-from gezel_rules.policy.causes import blamed
+from gezel_rules.policy.causes import blamed, home_of
 from gezel_rules.policy.load import PLACEHOLDER, Draft, Drafts, Place
 from gezel_rules.policy.model import CANDIDATE, Decision, Part, Rule
 from gezel_rules.policy.reach import unreachable
@@ -41,20 +41,13 @@ def check_drafts(drafts: Drafts, facts: Mapping[str, Type], functions: Mapping[s
     for name in _order(drafts, trees):
         before = len(drafts.problems)
         checker = _Checker(drafts.decisions[name], scope, drafts.problems, trees, failed)
-        checker.home = partial(_home, drafts)
+        checker.home = partial(home_of, drafts)
         decision, names[name] = checker.run()
         if checker.doubtful or name in failed or len(drafts.problems) > before:
             failed.add(name)
             names[name] = _FAILED
         checked[name] = decision._replace(unit=decision.unit or names[name].unit)
     return checked
-
-
-def _home(drafts: Drafts, word: str) -> Node | None:
-    """The outcome of a rule that gives this word."""
-    judging = [draft for draft in drafts.decisions.values() if draft.decision.hit != "search"]
-    rules = [pair for draft in judging for pair in zip(draft.decision.rules, draft.places, strict=True)]
-    return next((place.then for rule, place in rules if rule.then == repr(word)), None)
 
 
 def _require_free_names(drafts: Drafts, facts: Mapping[str, Type]) -> None:
