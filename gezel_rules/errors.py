@@ -23,12 +23,16 @@ class Span(NamedTuple):
 
 class Problem(NamedTuple):
     """One thing wrong with an input: what, where, and the source line for a caret (``None`` when there is none), of
-    which ``left_out`` characters at its start are not quoted."""
+    which ``left_out`` characters at its start are not quoted.
+
+    ``misses``: the name that is not there, when that is what is wrong: problems that miss one name are one mistake.
+    """
 
     message: str
     span: Span | None = None
     line_text: str | None = None
     left_out: int = 0
+    misses: str = ""
 
     def __str__(self) -> str:
         return f"{self.span}: {self.message}" if self.span else self.message

@@ -9,17 +9,19 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.author.idle import idle
 from gezel_rules.documents.node import Node
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.logs.load import read_logs
+from gezel_rules.policy.causes import in_order
 from gezel_rules.policy.check import check_drafts
-from gezel_rules.policy.files import all_paths
+from gezel_rules.policy.files import LOGS, all_paths
 from gezel_rules.policy.language import Language, Languages, Needs
 from gezel_rules.policy.load import Drafts, load_drafts
 from gezel_rules.policy.model import Decision
-from gezel_rules.policy.needs import absent, unlike
-from gezel_rules.policy.seal import in_order
+from gezel_rules.policy.needs import absent, is_part, unlike
 from gezel_rules.policy.sources import Source, Sources, read_sources
+from gezel_rules.policy.whole import faults_of
 from gezel_rules.record import NamedTuple
 
 
@@ -66,21 +68,26 @@ def _library(sources: Sources, family: str, language: Language) -> Library:
 def check_directory(directory: Path, against: Against) -> Report:
     """Check everything, for every family that has files there. Raises BadInput when there is nothing to check."""
     sources = read_sources(all_paths(directory), directory, against.languages)
-    problems: list[Problem] = list(sources.problems)
+    problems: list[Problem] = []
+    read: list[Drafts] = []
     warnings: dict[Problem, None] = {}
     named: set[tuple[str, str, str]] = set()
+    needs = [language().needs() for language in against.languages.values()]
+    elsewhere = {name for need in needs for name in (*need.tables, *need.decisions)}
     for family in _families(sources, against.languages):
         language = against.languages[family]()
-        drafts = _library(sources, family, language).drafts
-        missing, doubts = _missing(drafts, language.needs(), directory.name)
-        problems += [*drafts.problems, *missing, *_log_faults(drafts)]
+        drafts, decisions = _library(sources, family, language)
+        found, doubts = _faults(drafts, language.needs(), directory.name)
+        found += idle(drafts, decisions, language, elsewhere) if not found and not doubts else []
+        problems += found
+        read.append(drafts)
         warnings |= dict.fromkeys([*doubts, *sorted(stale(drafts, against.today), key=attrgetter("place"))])
         named |= {("decision", name, draft.decision.file) for name, draft in drafts.decisions.items()}
         named |= {("table", name, table.node.text.name) for name, table in drafts.tables.items()}
     problems += _second_opinion(sources.files, against, problems)
     counts = [sum(kind == what for kind, _, _ in named) for what in ("decision", "table")]
     return Report(
-        tuple(in_order(problems, sources.unread)), () if problems else tuple(warnings), len(all_paths(directory)),
+        tuple(in_order(problems, read)), () if problems else tuple(warnings), len(all_paths(directory)),
         *counts,
     )  # fmt: skip
 
@@ -94,19 +101,18 @@ def _log_faults(drafts: Drafts) -> tuple[Problem, ...]:
     """What is wrong with the log policies of a set."""
     try:
         if drafts.logs:
-            read_logs(drafts.logs, drafts.gpu_backends)
+            read_logs(drafts.logs, drafts.gpu_backends, whole=not any(f"/{LOGS}/" in name for name in drafts.unread))
     except BadInput as error:
         return error.problems
     return ()
 
 
-def _missing(drafts: Drafts, needs: Needs, directory: str) -> tuple[list[Problem], list[Problem]]:
-    """What the program reads and does not find: problems; of a mere part of a set, one warning."""
-    if drafts.problems:
-        return [], []
+def _faults(drafts: Drafts, needs: Needs, directory: str) -> tuple[list[Problem], list[Problem]]:
+    """What is wrong with a family's set, and a warning where it is a mere part of one."""
     lacking, whole = absent(drafts, needs, directory), len(needs.decisions) + len(needs.tables)
-    if 2 * len(lacking) <= whole:
-        return [*lacking, *unlike(drafts, needs)], []
+    logs = _log_faults(drafts)
+    if not is_part(lacking, needs) or drafts.problems or logs:
+        return faults_of(drafts, needs, directory, logs), []
     said = f"{directory}: part of a set: {len(lacking)} of {whole} decisions and tables that a plan needs are not here"
     return unlike(drafts, needs), [Problem(said)]
 

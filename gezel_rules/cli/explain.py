@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gezel_rules.cli.arguments import add_arguments as add_plan_arguments
 from gezel_rules.cli.arguments import conditions_of, session_of
 from gezel_rules.cli.shown import json_text
 from gezel_rules.decisions.decide import Judgement
-from gezel_rules.decisions.explain import block, passed_on, why_not_value
+from gezel_rules.decisions.explain import block, held_back, passed_on, same, why_not_value
 from gezel_rules.decisions.trace import Explainer
 from gezel_rules.documents.source import did_you_mean
 from gezel_rules.errors import BadInput
@@ -46,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     if args.why_not is not None:
         if len(chosen) != 1:
             raise BadInput("--why-not needs one SUBJECT: a flag or a decision")
-        _why_not(explain, passed_on(explain, chosen[0]) if chosen[0].decision.flag else chosen[0], args)
+        behind = passed_on(explain, chosen[0]) if chosen[0].decision.flag else chosen[0]
+        _why_not(explain, behind, args, lambda setting: _gives(plan, behind, setting, args))
     elif args.json:
         print(json_text([explain.to_json(judgement) for judgement in chosen]))
     else:
@@ -54,8 +55,18 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _why_not(explain: Explainer, judgement: Judgement, args: argparse.Namespace) -> None:
-    lines = list(why_not_value(explain, judgement, args.why_not))
+def _gives(plan: Plan, judgement: Judgement, setting: str, args: argparse.Namespace) -> bool:
+    """Whether a setting would be taken, and lead to a launch with the value asked for."""
+    conditions = conditions_of(args)
+    try:
+        tried = session_of(args).plan(args.model, conditions._replace(settings=(*conditions.settings, setting)))
+    except BadInput:
+        return False
+    return not tried.refused and same(tried.trace.judgements[judgement.decision.name].value, args.why_not)
+
+
+def _why_not(explain: Explainer, judgement: Judgement, args: argparse.Namespace, gives: Callable[[str], bool]) -> None:
+    lines = list(why_not_value(explain, judgement, args.why_not, gives))
     if args.json:
         because = [line.strip() for line in lines]
         print(json_text({"decision": judgement.decision.name, "why_not": args.why_not, "because": because}))
@@ -94,6 +105,8 @@ def _about(plan: Plan, explain: Explainer, judgement: Judgement) -> Iterator[str
     decision = judgement.decision
     if decision.flag is None:
         yield from block(explain, judgement)
+        if judgement.value is None or judgement.value is False:
+            yield from (f"    held back {line}" for line in held_back(explain, judgement))
         return
     tokens = next((flag.tokens for flag in plan.flags if flag.decision == decision.name), None)
     yield " ".join(map(shlex.quote, tokens)) if tokens else _absent(judgement)
@@ -103,3 +116,4 @@ def _about(plan: Plan, explain: Explainer, judgement: Judgement) -> Iterator[str
         for name in explain.rests_on(judgement):
             if name in plan.trace.judgements:
                 yield from block(explain, plan.trace.judgements[name])
+        yield from (f"    held back {line}" for line in held_back(explain, judgement))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -64,15 +63,15 @@ def _directory(path: Path) -> Path:
 
 
 def _print_report(report: Report) -> None:
-    """Problems and warnings to stderr, each with its line and a caret; a clean bill of health to stdout."""
+    """Problems, each with its line and a caret, and warnings, then what was checked: all of it is the answer."""
     for problem in report.problems:
-        print(problem.with_caret(), file=sys.stderr)
+        print(problem.with_caret())
     for warning in report.warnings:
         place = f"{warning.span}: " if warning.span else ""
-        print(f"{place}warning: {warning.message}", file=sys.stderr)
+        print(f"{place}warning: {warning.message}")
     checked = f"checked {_count(report.files, 'file')}"
     if report.problems:
-        print(f"{checked}: {_count(len(report.problems), 'problem')}", file=sys.stderr)
+        print(f"{checked}: {_count(len(report.problems), 'problem')}")
         return
     warned = f" ({_count(len(report.warnings), 'warning')})" if report.warnings else ""
     print(f"{checked}, {_count(report.decisions, 'decision')}, {_count(report.tables, 'table')}: no problems{warned}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gezel_rules.decisions.decide import Judgement
@@ -87,26 +87,85 @@ def passed_on(explain: Explainer, judgement: Judgement) -> Judgement:
     return explain.trace.judgements.get(str(then), judgement)
 
 
-def why_not_value(explain: Explainer, judgement: Judgement, value: str) -> Iterator[str]:
-    """Why the decision did not fall for ``value``: the rules that would have given it, and what kept each from it."""
-    if _same(judgement.value, value):
+FURTHEST = 8
+"""Decisions that are followed, one behind the other."""
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value is False or value == "none"
+
+
+def held_back(explain: Explainer, judgement: Judgement) -> list[str]:
+    """Decision by decision, why nothing is given: through the last rule that would have given something, to the one
+    whose reason rests on no other that says no."""
+    found: list[str] = []
+    seen = {judgement.decision.name}
+    following: Judgement | None = judgement
+    while following is not None and len(found) < FURTHEST:
+        nothing = [name for name in _ways(explain, following) if name not in seen]
+        following = next((explain.trace.judgements[name] for name in nothing), None)
+        if following is not None:
+            seen.add(following.decision.name)
+            value = said_value(explain, following)
+            found.append(f"{following.decision.name} is {value}: {explain.because(following)}")
+    return found
+
+
+def _ways(explain: Explainer, judgement: Judgement) -> list[str]:
+    """Decisions that say no, read by a rule that would have given something (the last first), then by the winner."""
+    judgements = explain.trace.judgements
+    giving = [rule for rule in judgement.decision.rules if rule.then not in ("None", "none", "False", "false")]
+    of_rules = [rule.when for rule in reversed(giving) if rule.when and not _of_settings(rule)]
+    read = [name for when in of_rules for name in explain.trace.policies.reads(when)]
+    names = [*explain.rests_on(judgement), *read] if judgement.value is False else [*read, *explain.rests_on(judgement)]
+    return [name for name in names if name in judgements and _is_nothing(judgements[name].value)]
+
+
+def _of_settings(rule: Rule) -> bool:
+    return rule.then.startswith("settings.")
+
+
+def why_not_value(
+    explain: Explainer, judgement: Judgement, value: str, gives: Callable[[str], bool] = lambda setting: True
+) -> Iterator[str]:
+    """Why the decision did not fall for ``value``: the rules that would have given it, and what kept each from it;
+    where none would, those of the decision it passes on. ``gives``: whether a setting, as ``NAME=VALUE``, leads there.
+    """
+    if same(judgement.value, value):
         yield f"  it is {value}"
         return
-    found = False
-    beaten = explain.beaten(judgement)
-    for rule, why in beaten:
+    chain = _behind(explain, judgement)
+    kept = [(each, lines) for each in chain if (lines := list(_kept_from(explain, each, value)))]
+    at, said = (
+        kept[0] if kept else (judgement, [f"  no rule of {judgement.decision.name} gives {value} on these facts"])
+    )
+    yield from said
+    if not kept or at is not judgement:
+        yield f"  {at.decision.name} is {said_value(explain, at)}: {explain.because(at)}"
+    if _is_nothing(judgement.value):
+        yield from (f"  held back: {line}" for line in held_back(explain, judgement))
+    names = dict.fromkeys(name for each in chain for name in _settable(each))
+    yield from (f"  an operator may: --set {name}={value}" for name in names if gives(f"{name}={value}"))
+
+
+def _behind(explain: Explainer, judgement: Judgement) -> list[Judgement]:
+    """The decision, and those whose value it passes on, one behind the other."""
+    chain = [judgement]
+    while len(chain) < FURTHEST and (behind := passed_on(explain, chain[-1])) not in chain:
+        chain.append(behind)
+    return chain
+
+
+def _kept_from(explain: Explainer, judgement: Judgement, value: str) -> Iterator[str]:
+    """The rules of a decision that would give the value, and candidates of that name that were turned down."""
+    for rule, why in explain.beaten(judgement):
         if _gives(explain, judgement, rule, value):
-            found = True
             yield f"  {judgement.decision.name} is not {value}: rule {rule}: {why}"
     for other in sources(explain, judgement):
         if other.decision.hit == "search":
             for rule, why in explain.rejected(other):
                 if rule.endswith(f"({value})"):
-                    found = True
                     yield f"  {other.decision.name} did not take {value}: rule {rule}: {why}"
-    if not found:
-        yield f"  no rule of {judgement.decision.name} gives {value} on these facts"
-        yield from (f"  an operator may: --set {name}={value}" for name in _settable(judgement))
 
 
 def _settable(judgement: Judgement) -> list[str]:
@@ -115,9 +174,16 @@ def _settable(judgement: Judgement) -> list[str]:
     return [name.removeprefix("settings.") for name in passed]
 
 
-def _same(found: Any, value: str) -> bool:
-    """Whether people would write the value like this: 65,536 and 65536 are one number."""
-    return say(found).replace(",", "") == value.replace(",", "")
+_SCALES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def same(found: Any, value: str) -> bool:
+    """Whether people would write the value like this: 65,536, 65536 and 64k are one number."""
+    text = value.replace(",", "").strip()
+    scale = _SCALES.get(text[-1:].lower(), 0)
+    if scale and text[:-1].isdecimal():
+        text = str(int(text[:-1]) * scale)
+    return say(found).replace(",", "") == text
 
 
 def _gives(explain: Explainer, judgement: Judgement, label: str, value: str) -> bool:
@@ -129,6 +195,6 @@ def _gives(explain: Explainer, judgement: Judgement, label: str, value: str) -> 
 
 def _would_give(explain: Explainer, rule: Rule, value: str) -> bool:
     try:
-        return _same(explain.evaluate(rule.then), value)
+        return same(explain.evaluate(rule.then), value)
     except EvaluationError:
         return False

@@ -13,6 +13,16 @@ def kind_of(value: object) -> str:
     return _KINDS[type(value)]
 
 
+OTHER_FLAGS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+"""What older YAML took for true and false."""
+
+
+def not_what(kind: str, value: object) -> str:
+    """The kind of a value that is not what it should be, and what was probably meant."""
+    meant = OTHER_FLAGS.get(value.lower()) if isinstance(value, str) and FLAG in kind.split("|") else None
+    return f"{kind_of(value)}: '{value}' is a word in YAML 1.2, write {meant}" if meant else kind_of(value)
+
+
 def fits(kind: str, value: object) -> bool:
     """Whether a value is of one of the kinds (``text|number``); a whole number is a number."""
     actual = kind_of(value)

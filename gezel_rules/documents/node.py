@@ -88,7 +88,27 @@ class Node:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``"; did you mean 'kv.type'?"`` when something known is close, else nothing."""
+    close = nearest(word, known)
+    return f"; did you mean '{close}'?" if close else ""
+
+
+def misspelt(unknown: Iterable[str], missing: Iterable[str], known: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """What each unknown word most likely stands for, and how that is said: one that is missing where some are, else
+    the nearest known (nothing, where none is near)."""
+    found: dict[str, tuple[str, str]] = {}
+    left = list(missing)
+    for word in unknown:
+        near = nearest(word, left) or nearest(word, known)
+        if near:
+            found[word] = near, f"; did you mean '{near}'?"
+        else:
+            found[word] = (left[0], f"; '{left[0]}' is missing") if left else ("", "")
+        left = [name for name in left if name != found[word][0]]
+    return found
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What is known and most like the word; nothing when nothing is."""
     import difflib  # needed only for a message
 
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean '{close[0]}'?" if close else ""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), "")

@@ -11,8 +11,8 @@ from typing import Any
 
 from gezel_rules.documents import declare
 from gezel_rules.documents.declare import Kind, Shape
-from gezel_rules.documents.kinds import INTEGER, NUMBER, kind_of
-from gezel_rules.documents.node import Node, did_you_mean
+from gezel_rules.documents.kinds import INTEGER, NUMBER, kind_of, not_what
+from gezel_rules.documents.node import Node, did_you_mean, misspelt
 from gezel_rules.documents.wording import accepts, bounds, wanted
 from gezel_rules.errors import Problem
 
@@ -113,17 +113,23 @@ def _fits(kind: Kind, value: object) -> bool:
 
 def _shape(node: Node, shape: Shape, called: str, problems: Problems) -> Value:
     entries = node.value
-    for key, field in shape.fields.items():
-        if field.required and key not in entries:
+    lacking = [key for key, field in shape.fields.items() if field.required and key not in entries]
+    one_of = shape.one_of[0] if shape.one_of else ()
+    none_of = () if any(key in entries for key in one_of) else one_of
+    strange = [key for key in entries if key not in shape.fields] if shape.others is None else []
+    meant = misspelt(strange, [*lacking, *none_of], shape.fields) if strange else {}
+    words = {word for word, _ in meant.values()}
+    for key in lacking:
+        if key not in words:
             problems.append(node.problem(f"{shape.what} has no '{key}'", 1))
-    if shape.one_of and sum(key in entries for key in shape.one_of[0]) != 1:
+    if shape.one_of and sum(key in entries or key in words for key in one_of) != 1:
         problems.append(node.problem(f"{shape.what} {shape.one_of[1]}", 1))
     said = {}
     for key, child in entries.items():
         kind = shape.fields[key].kind if key in shape.fields else shape.others
         if kind is None:
-            hint = did_you_mean(key, shape.fields)
-            problems.append((child.key or child).problem(f"{shape.what} has no key {_quoted(key)}{hint}"))
+            said_of = f"{shape.what} has no key {_quoted(key)}{meant[key][1]}"
+            problems.append((child.key or child).problem(said_of))
         elif (value := _child(child, kind, shape.prefix + key, problems)) is not None:
             said[key] = value
     return Value(said, node, shape)
@@ -134,7 +140,8 @@ def _child(node: Node, kind: Kind, called: str, problems: Problems) -> Value | N
     if _fits(kind, node.value):
         found: Value | None = _READERS[type(kind)](node, kind, called, problems)
         return found
-    problems.append(node.problem(f"{_quoted(called)} must be {wanted(kind)}, not {kind_of(node.value)}"))
+    kinds = "|".join(accepts(kind))
+    problems.append(node.problem(f"{_quoted(called)} must be {wanted(kind)}, not {not_what(kinds, node.value)}"))
     return None
 
 

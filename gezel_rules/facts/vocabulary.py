@@ -91,7 +91,7 @@ ENTRY = (
     entry_word("entry.overlay_sampling", "text", "draft sampling on this backend", rows_of="draft_sampling_modes"),
     entry_word("entry.per_backend", "flag", "the entry has a per-backend table", optional=False),
     entry_word("entry.draft", "text", "file name of its draft model"),
-    entry_word("entry.draft_backends", "list", "backends its draft model is limited to"),
+    entry_word("entry.draft_backends", "list", "backends its draft model is limited to", rows_of="backends"),
     entry_word("entry.draft_bytes", "integer", "resident bytes of the drafter, measured or of its file", "bytes"),
     entry_word("entry.window", "integer", "window it is tuned for", "tokens"),
     entry_word("entry.slots", "integer", "slots it is tuned for"),
@@ -134,13 +134,13 @@ def unknown_fact(word: Word) -> Fact:
 
 def fact_types(words: Iterable[Word]) -> dict[str, Type]:
     """A vocabulary as types for the policy checker."""
-    text = Type("text")
-    return {
-        word.name: Type(
-            word.kind, word.unit, word.optional, item=text if word.kind == "list" else None, rows_of=word.rows_of
-        )
-        for word in words
-    }
+    return {word.name: _type_of(word) for word in words}
+
+
+def _type_of(word: Word) -> Type:
+    if word.kind == "list":
+        return Type("list", word.unit, word.optional, item=Type("text", rows_of=word.rows_of))
+    return Type(word.kind, word.unit, word.optional, rows_of=word.rows_of)
 
 
 def units(words: Iterable[Word]) -> Mapping[str, str]:

@@ -14,12 +14,14 @@ from gezel_rules.record import NamedTuple
 class Scope(NamedTuple):
     """What an expression may name: facts, decisions and tables by their dotted name, and functions.
 
-    ``present`` are optional values (as written) that are known to be set where the expression stands.
+    ``present`` are optional values (as written) that are known to be set where the expression stands; ``asked`` words
+    that conditions before it compare with: a value may be known to be none of them.
     """
 
     names: Mapping[str, Type]
     functions: Mapping[str, Function]
     present: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
 
     def given(self, present: frozenset[str]) -> Scope:
         """The same scope where these values are set too."""
@@ -128,8 +130,16 @@ def _require_number(node: ast.expr, scope: Scope) -> Type:
     return given
 
 
+def _require_same_unit(left: Type, right: Type, node: ast.expr) -> None:
+    """Bytes are not compared with tokens, nor added to them; a plain number goes with either."""
+    if left.unit and right.unit and left.unit != right.unit:
+        raise ExpressionError(f"{left.unit} and {right.unit} do not go together", *place(node))
+
+
 def _binop(node: ast.BinOp, scope: Scope) -> Type:
     left, right = _require_number(node.left, scope), _require_number(node.right, scope)
+    if isinstance(node.op, (ast.Add, ast.Sub)):
+        _require_same_unit(left, right, node)
     unit = left.unit or right.unit if isinstance(node.op, (ast.Add, ast.Sub)) else ""
     if isinstance(node.op, (ast.Mult, ast.FloorDiv, ast.Div)) and not (left.unit and right.unit):
         unit = left.unit if not isinstance(node.op, ast.Mult) else left.unit or right.unit
@@ -150,6 +160,8 @@ def _compare(node: ast.Compare, scope: Scope) -> Type:
     else:
         _require_number(node.left, scope)
         _require_number(right_node, scope)
+    if not isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+        _require_same_unit(left, right, node)
     return FLAG
 
 
@@ -167,8 +179,7 @@ def _require_membership(node: ast.Compare, left: Type, right: Type) -> None:
     elements = node.comparators[0].elts if isinstance(node.comparators[0], ast.List) else []
     for element in elements:
         _require_known_word(element, left)
-    if right.kind == "table":
-        _require_known_word(node.left, item)
+    _require_known_word(node.left, item)
 
 
 def _require_comparable(node: ast.Compare, left: Type, right: Type) -> None:
@@ -185,7 +196,7 @@ def _require_known_word(node: ast.expr, against: Type) -> None:
     if against.kind == "text" and node.value not in against.choices:
         known = ", ".join(sorted(against.choices))
         hint = did_you_mean(node.value, against.choices) or f" (known: {known})"
-        raise ExpressionError(f"'{node.value}' is not one of its values{hint}", *place(node))
+        raise ExpressionError(f"'{node.value}' is not one of its values{hint}", *place(node), node.value)
 
 
 def _ifexp(node: ast.IfExp, scope: Scope) -> Type:
@@ -194,6 +205,7 @@ def _ifexp(node: ast.IfExp, scope: Scope) -> Type:
     joined = join(body, _typed(node.orelse, scope.given(set_when(node.test, False))))
     if joined is None:
         raise ExpressionError("both outcomes must have one type", *place(node))
+    _require_same_unit(body, _typed(node.orelse, scope.given(set_when(node.test, False))), node)
     return joined
 
 
@@ -202,7 +214,7 @@ def _call(node: ast.Call, scope: Scope) -> Type:
     function = scope.functions.get(name)
     if function is None:
         raise ExpressionError(f"unknown function '{name}'{did_you_mean(name, scope.functions)}", *place(node.func))
-    given, wanted = len(node.args), len(function.params)
+    given, wanted, before = len(node.args), len(function.params), Type("any")
     if given != wanted and not (function.variadic and given >= wanted):
         raise ExpressionError(f"{name}() takes {wanted} argument{'s'[: wanted != 1]}, not {given}", *place(node))
     for index, arg in enumerate(node.args):
@@ -211,7 +223,20 @@ def _call(node: ast.Call, scope: Scope) -> Type:
         if not accepts(param, actual) or (actual.optional and not param.optional and param.kind != "any"):
             raise ExpressionError(f"{name}() needs {param}, not {actual}", *place(arg))
         _require_known_word(arg, param)
+        _require_words(arg, actual, param, scope)
+        _require_same_unit(actual, param if param.unit or not function.variadic else before, arg)
+        before = actual if actual.unit else before
     return function.result
+
+
+def _require_words(node: ast.expr, given: Type, wanted: Type, scope: Scope) -> None:
+    """Every word that a value may be must be one of those wanted; of words a condition asked for, nothing is said."""
+    if given.choices is None or wanted.choices is None or isinstance(node, ast.Constant):
+        return
+    for word in sorted(given.choices - wanted.choices - scope.asked):
+        hint = did_you_mean(word, wanted.choices)
+        said = f"'{word}', which {ast.unparse(node)} may be, is none of the words wanted here{hint}"
+        raise ExpressionError(said, *place(node), given=word)
 
 
 def _subscript(node: ast.Subscript, scope: Scope) -> Type:
@@ -221,6 +246,7 @@ def _subscript(node: ast.Subscript, scope: Scope) -> Type:
     if key.kind not in ("text", "any") or key.optional:
         raise ExpressionError(f"a table is looked up by text, not {key}", *place(node.slice))
     _require_known_word(node.slice, Type("text", choices=table.choices))
+    _require_words(node.slice, key, Type("text", choices=table.choices), scope)
     return table.item or Type("any")
 
 
@@ -232,7 +258,7 @@ def _attribute(node: ast.Attribute, scope: Scope) -> Type:
     if record.kind != "record" or columns is None:
         raise ExpressionError(f"'{node.attr}': {record} has no columns", *column)
     if node.attr not in columns:
-        raise ExpressionError(f"no column '{node.attr}'{did_you_mean(node.attr, columns)}", *column)
+        raise ExpressionError(f"no column '{node.attr}'{did_you_mean(node.attr, columns)}", *column, node.attr)
     return columns[node.attr]
 
 

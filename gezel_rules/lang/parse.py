@@ -23,11 +23,14 @@ _NAMES = {
 
 
 class ExpressionError(Exception):
-    """Something wrong inside an expression: ``offset`` and ``width`` in characters of its text."""
+    """Something wrong inside an expression: ``offset`` and ``width`` in characters of its text; ``misses``: the name
+    that is not there, when that is what is wrong; ``given``: the word that something else gives and that does not fit
+    here."""
 
-    def __init__(self, message: str, offset: int, width: int = 1) -> None:
+    def __init__(self, message: str, offset: int, width: int = 1, misses: str = "", given: str = "") -> None:
         super().__init__(message)
-        self.message, self.offset, self.width = message, offset, width
+        self.given = given
+        self.message, self.offset, self.width, self.misses = message, offset, width, misses
 
 
 def parse(text: str) -> ast.expr:
@@ -225,7 +228,7 @@ _PARTS: dict[type[ast.expr], tuple[str, ...]] = {
 def _known_name(node: ast.Name, known: Collection[str]) -> ast.expr:
     if node.id not in known:
         hint = did_you_mean(node.id, known) or f"; a word needs quotes inside: \"'{node.id}'\""
-        raise ExpressionError(f"unknown fact '{node.id}'{hint}", *place(node))
+        raise ExpressionError(f"unknown fact '{node.id}'{hint}", *place(node), node.id)
     return node
 
 
@@ -234,7 +237,7 @@ def _bound_attribute(node: ast.Attribute, known: Collection[str]) -> ast.expr:
     if path is not None and path in known:
         return ast.copy_location(ast.Name(id=path, ctx=ast.Load()), node)
     if path is not None and not any(prefix in known for prefix in prefixes(path)):
-        raise ExpressionError(f"unknown fact '{path}'{did_you_mean(path, known)}", *place(node))
+        raise ExpressionError(f"unknown fact '{path}'{did_you_mean(path, known)}", *place(node), path)
     node.value = bind(node.value, known)
     return node
 

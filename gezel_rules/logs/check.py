@@ -26,7 +26,7 @@ def check_references(policy: LogPolicy, nodes: Mapping[str, Node], problems: lis
 
 def _known(word: str, known: Iterable[str], said: str, node: Node, problems: list[Problem]) -> None:
     if word not in known:
-        problems.append(_inside(node, word).problem(said + did_you_mean(word, known)))
+        problems.append(_inside(node, word).problem(said + did_you_mean(word, known))._replace(misses=word))
 
 
 def _references(policy: LogPolicy) -> Iterable[tuple[str, tuple[str, ...]]]:
@@ -73,16 +73,51 @@ def _inside(node: Node, value: str) -> Node:
     return next((found for child in children if (found := _inside(child, value)).value == value), node)
 
 
-def check_samples(policy: LogPolicy, nodes: Mapping[str, Node], problems: list[Problem]) -> None:
-    """Each pattern matches its ``matches`` and none of its ``ignores``, through the same unwrapping as a log."""
+def check_samples(
+    policy: LogPolicy, nodes: Mapping[str, Node], words: Mapping[str, Node], problems: list[Problem]
+) -> None:
+    """Each pattern matches its ``matches`` and none of its ``ignores``, through the same unwrapping as a log.
+
+    ``words``: where the named pieces of expressions are written: one that is at fault spoils every pattern with it.
+    """
+    failing: dict[str, list[Problem]] = {}
     for pattern in policy.patterns.values():
-        entry = nodes[pattern.id].value
-        for sample in entry["matches"].value:
-            _must_match(pattern, sample, policy.lines, problems)
-        for sample in entry["ignores"].value if "ignores" in entry else ():
-            words = unwrap(str(sample.value), policy.lines)
-            if _reaches(pattern, words) and not ignored(words.text, policy.lines) and matches(pattern, words):
-                problems.append(sample.problem(f"'{pattern.id}' matches this line and must not"))
+        if found := _samples_at_fault(pattern, nodes[pattern.id].value, policy.lines):
+            failing[pattern.id] = found
+    shared = [word for word in words if all(f"{{{{{word}}}}}" in _written(nodes[name]) for name in failing)]
+    if len(failing) > 1 and shared:
+        said = f"{len(failing)} patterns with this word do not match their lines, '{next(iter(failing))}' for one"
+        problems.append(words[shared[0]].problem(said))
+    elif len(failing) >= MANY:
+        first = next(iter(failing.values()))[0]
+        said = f"{first.message}, and {len(failing) - 1} more patterns fail: what is taken off lines may be at fault"
+        problems.append(first._replace(message=said))
+    else:
+        problems.extend(_once(found) for found in failing.values())
+
+
+MANY = 4  # patterns that fail at once: not each of them is at fault
+
+
+def _once(found: list[Problem]) -> Problem:
+    also = f" (nor {len(found) - 1} more)" if len(found) > 1 else ""
+    return found[0]._replace(message=found[0].message + also)
+
+
+def _written(entry: Node) -> str:
+    """The expressions of an entry, as written."""
+    return "".join(str(entry.value[key].value) for key in ("match", "but_not") if key in entry.value)
+
+
+def _samples_at_fault(pattern: Pattern, entry: Mapping[str, Node], lines: Lines) -> list[Problem]:
+    problems: list[Problem] = []
+    for sample in entry["matches"].value:
+        _must_match(pattern, sample, lines, problems)
+    for sample in entry["ignores"].value if "ignores" in entry else ():
+        words = unwrap(str(sample.value), lines)
+        if _reaches(pattern, words) and not ignored(words.text, lines) and matches(pattern, words):
+            problems.append(sample.problem(f"'{pattern.id}' matches this line and must not"))
+    return problems
 
 
 def _must_match(pattern: Pattern, sample: Node, lines: Lines, problems: list[Problem]) -> None:

@@ -26,6 +26,7 @@ class Entries:
         self.problems: list[Problem] = []
         self.sections: dict[str, list[Value]] = {key: [] for key in sections}
         self.words: dict[str, str] = {}
+        self.word_nodes: dict[str, Node] = {}
         self.nodes: dict[str, Node] = {}  # id → the entry it stands in, for messages
 
     def each(self, section: str, build: Callable[[Value], Any]) -> list[Any]:
@@ -39,7 +40,7 @@ class Entries:
             for name, word in section.value.items():
                 if name in self.words:
                     self.problems.append((word.node.key or word.node).problem(f"word '{name}' is already defined"))
-                self.words[name] = word.value
+                self.words[name], self.word_nodes[name] = word.value, word.node.key or word.node
 
     def own(self, name: str, node: Node) -> bool:
         """Claim an id; all kinds of entries share one space, so that a report names one thing."""
@@ -58,7 +59,8 @@ class Entries:
         missing = next((word for word in _WORD.findall(raw) if word not in self.words), None)
         if missing is not None:
             hint = did_you_mean(missing, self.words)
-            self.problems.append(node.problem_within(f"unknown word '{missing}'{hint}", raw.index(missing)))
+            said = node.problem_within(f"unknown word '{missing}'{hint}", raw.index(missing), len(missing))
+            self.problems.append(said._replace(misses=missing))
             return _NEVER
         full = _WORD.sub(lambda match: f"(?:{self.words[match[1]]})", raw)
         found = faults(full)
@@ -81,12 +83,12 @@ class Entries:
 
     def _bare(self, entry: Value) -> Regex:
         pattern = self.regex(entry, "match")
-        self._example(pattern.search, entry)
+        self._example(pattern.search, entry, pattern)
         return pattern
 
     def _prefix(self, entry: Value) -> Prefix | None:
         pattern = self.regex(entry, "match")
-        self._example(pattern.match, entry)
+        self._example(pattern.match, entry, pattern)
         return Prefix(entry.at("id"), pattern, bool(entry.at("stamp"))) if "id" in entry else None
 
     def _quote(self, entry: Value) -> Quote | None:
@@ -94,11 +96,11 @@ class Entries:
         closes = self.regex(entry, "closes") if "closes" in entry else None
         if not entry.complete:
             return None
-        self._example(opens.search, entry)
+        self._example(opens.search, entry, opens)
         return Quote(entry.at("id"), texts(entry, "needs"), opens, closes, then, entry.at("lines"))
 
-    def _example(self, match: Callable[[str], Any], entry: Value) -> None:
-        if entry.complete and not match(entry.at("example")):
+    def _example(self, match: Callable[[str], Any], entry: Value, pattern: Regex) -> None:
+        if entry.complete and pattern is not _NEVER and not match(entry.at("example")):
             self.problems.append(entry["example"].problem("the expression does not match this example"))
 
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from gezel_rules.policy.sources import Source
 
 
-def read_logs(sources: Sequence[Source], gpu_backends: Mapping[str, bool]) -> LogPolicy:
-    """The log policy of files as read; ``gpu_backends``: the rows of ``backends``, each with whether it has a GPU.
+def read_logs(sources: Sequence[Source], gpu_backends: Mapping[str, bool], whole: bool = True) -> LogPolicy:
+    """The log policy of files as read; ``gpu_backends``: the rows of ``backends``, each with whether it has a GPU;
+    ``whole``: whether these are all files, so that samples can be tried on them.
 
     A family's own files come before those for every family. Raises BadInput listing every problem with its place.
     """
@@ -33,7 +34,8 @@ def read_logs(sources: Sequence[Source], gpu_backends: Mapping[str, bool]) -> Lo
     policy = reader.policy()
     if not reader.problems:
         check_references(policy, reader.nodes, reader.problems)
-        check_samples(policy, reader.nodes, reader.problems)
+        if whole and not reader.problems:
+            check_samples(policy, reader.nodes, reader.word_nodes, reader.problems)
     if reader.problems:
         raise BadInput(sorted(reader.problems, key=attrgetter("place")))
     return policy
@@ -93,7 +95,7 @@ class _Reader(Entries):
         for entry in entries:
             if isinstance(entry, Value) and entry.value not in classes:
                 said = f"no failure class '{entry.value}' to stand here{did_you_mean(entry.value, classes)}"
-                self.problems.append(entry.problem(said))
+                self.problems.append(entry.problem(said)._replace(misses=entry.value))
         order = [entry.value if isinstance(entry, Value) else entry.id for entry in entries
                  if isinstance(entry, Value) or entry.id not in mentioned]  # fmt: skip
         return tuple(classes[name] for name in dict.fromkeys(order) if name in classes)

@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from gezel_rules.decisions.trace import Explainer
-from gezel_rules.engines.family import SummaryRow
+from gezel_rules.decisions.words import say
+from gezel_rules.engines.family import Probe, SummaryRow
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.planner.plan import Plan
 from gezel_rules.policy.model import STAND_DOWNS
@@ -69,7 +70,25 @@ def notes(plan: Plan, explain: Explainer) -> list[str]:
     """What is worth knowing: every ``note.`` decision, and planned flags that gave way to the operator's arguments."""
     gave_way = [j.decision.flag for j in plan.trace.judgements.values() if j.decision.flag and stood_down(j.winner)]
     own = f"the operator's own {', '.join(map(str, gave_way))} counts; the memory plan does not know of it"
-    return [*_said(plan, explain, "note."), *([own] if gave_way else [])]
+    return [*_said(plan, explain, "note."), *([own] if gave_way else []), *_set_elsewhere(plan), *_behind(plan)]
+
+
+def _set_elsewhere(plan: Plan) -> Iterator[str]:
+    """Settings of the environment and of site files, which no command line shows."""
+    for name, fact in plan.trace.facts.items():
+        if name.startswith("settings.") and fact.source.startswith(("environment ", "site ")):
+            yield f"{fact.source} is in force: {name.removeprefix('settings.')} = {say(fact.value)}"
+
+
+def _behind(plan: Plan) -> Iterator[str]:
+    """What the engine itself reads from variables and files, and no flag of the plan beats."""
+    if plan.program is None:
+        return
+    request, policies = plan.request, plan.trace.policies
+    probe = Probe(plan.program, policies, request.environ, request.cache)
+    for setting in plan.subject.family.outside_settings(probe):
+        if setting.stands and setting.option and not {*setting.names} & {*plan.argv}:
+            yield f"{setting.source} is in force, and no policy knows of it: {setting.option} {setting.value}".rstrip()
 
 
 def _said(plan: Plan, explain: Explainer, prefix: str) -> Iterator[str]:

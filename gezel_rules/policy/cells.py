@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gezel_rules.documents.kinds import FLAG, INTEGER, LIST, NUMBER, TEXT, fits, kind_of
+from gezel_rules.documents.kinds import FLAG, INTEGER, LIST, NUMBER, TEXT, fits, not_what
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import Problem
 from gezel_rules.lang.types import Type
@@ -58,7 +58,7 @@ def check_cell(what: str, cell: Node, column: Column, problems: list[Problem]) -
     """
     if not fits(KINDS[column.kind], cell.value):
         said = KINDS[column.kind].replace("|", " or ")
-        problems.append(cell.problem(f"{what} must be {said}, not {kind_of(cell.value)}"))
+        problems.append(cell.problem(f"{what} must be {said}, not {not_what(KINDS[column.kind], cell.value)}"))
     elif column.kind == "list" and column.of is not None:
         for item in cell.value:
             check_cell(what, item, column.of, problems)

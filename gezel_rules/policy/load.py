@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from gezel_rules.documents.node import Node
 from gezel_rules.documents.read import Value, read
 from gezel_rules.errors import Problem
+from gezel_rules.policy.causes import blamed, names_of, words_of
 from gezel_rules.policy.file import POLICY, VERDICTS
 from gezel_rules.policy.model import CANDIDATE, STAND_DOWNS, WHATEVER, Decision, Part, PolicyFile, Rule
 from gezel_rules.policy.sources import Source, Sources
@@ -40,8 +42,9 @@ class Draft(NamedTuple):
 
 
 class Drafts(NamedTuple):
-    """The files of a set, before their expressions are checked; ``logs`` are its log policies, ``unread`` the names of
-    files that are no YAML."""
+    """The files of a set, before their expressions are checked; ``sources`` as read; ``logs`` its log policies;
+    ``unread`` the files that are no YAML; ``broken`` tables and decisions that are at fault; ``doubtful`` the names
+    that they, or files at fault, may define; ``shape`` the problems found so far."""
 
     files: list[PolicyFile]
     tables: dict[str, TableDraft]
@@ -49,7 +52,11 @@ class Drafts(NamedTuple):
     plain: dict[str, Any]
     logs: list[Source]
     problems: list[Problem]
-    unread: tuple[str, ...]
+    unread: Mapping[str, str]
+    sources: tuple[Source, ...]
+    broken: set[str]
+    doubtful: set[str]
+    shape: list[Problem]
 
     @property
     def gpu_backends(self) -> dict[str, bool]:
@@ -60,13 +67,21 @@ class Drafts(NamedTuple):
 
 def load_drafts(sources: Sources, family: str = "") -> Drafts:
     """The drafts of the files a family is judged by (none named: of those for all), collecting problems."""
-    drafts = Drafts([], {}, {}, {}, [], list(sources.problems), sources.unread)
-    for source in sources.of(family):
+    files = sources.of(family)
+    lost = {word for text in sources.unread.values() for word in words_of(text)}
+    drafts = Drafts([], {}, {}, {}, [], list(sources.problems), sources.unread, files, set(), lost, [])
+    for source in files:
         drafts.plain[source.path] = source.root.plain() if isinstance(source.root.value, dict) else {}
+        before = len(drafts.problems)
         if source.is_log:
             _read_log(source, drafts)
         else:
             _read_file(source, drafts)
+        if found := drafts.problems[before:]:
+            sound = {name for name, table in drafts.tables.items() if table.sound}
+            drafts.broken.update(blamed(found, source.root) - sound)
+            drafts.doubtful.update(names_of(source.root))
+    drafts.shape.extend(drafts.problems)
     return drafts
 
 
@@ -183,6 +198,9 @@ def _stand_down(rule_id: str, when: str, flag: Node, why: str) -> Rule:
 def _read_rule(rule_id: str, said: Value, problems: list[Problem]) -> tuple[Rule, Place]:
     """A rule that has its ``then``. The only rule of a decision need not have an id of its own."""
     node, because = said.node, said["because"].node if "because" in said else None
+    then = said["then"].node
+    if then.value is None and not then.text.text[then.start : then.end].strip():
+        problems.append((then.key or then).problem("'then' is empty: write 'then: none' where nothing is meant"))
     rule = Rule(
         rule_id, _expression(said, "when"), _expression(said, "then") or "", _template(because, problems),
         _text(said, "level"), _evidence(said["evidence"]) if "evidence" in said else None, (node.key or node).line,

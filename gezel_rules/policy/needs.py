@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sized
+
 from gezel_rules.documents.kinds import LIST, MAP, fits, kind_of
 from gezel_rules.documents.node import Node
 from gezel_rules.errors import Problem
@@ -16,16 +18,22 @@ def absent(drafts: Drafts, needs: Needs, directory: str) -> list[Problem]:
     decisions = [name for name in needs.decisions if name not in drafts.decisions]
     tables = [name for name in needs.tables if name not in drafts.tables]
     return [
-        *(Problem(f"{directory}: no decision '{name}', which every plan needs") for name in decisions),
-        *(Problem(f"{directory}: no table '{name}', which this program reads") for name in tables),
+        *(Problem(f"{directory}: no decision '{name}', which every plan needs", misses=name) for name in decisions),
+        *(Problem(f"{directory}: no table '{name}', which this program reads", misses=name) for name in tables),
     ]
 
 
-def unlike(drafts: Drafts, needs: Needs) -> list[Problem]:
-    """The tables that are there, but without a row or column the program reads, or of another kind."""
+def is_part(lacking: Sized, needs: Needs) -> bool:
+    """Whether so much is lacking that this was never meant to be a whole set."""
+    return 2 * len(lacking) > len(needs.decisions) + len(needs.tables)
+
+
+def unlike(drafts: Drafts, needs: Needs, at_fault: Collection[str] = ()) -> list[Problem]:
+    """The tables that are there, but without a row or column the program reads, or of another kind; of those
+    ``at_fault`` enough is said."""
     problems: list[Problem] = []
     for name, need in needs.tables.items():
-        if name in drafts.tables:
+        if name in drafts.tables and name not in at_fault:
             _check_table(name, drafts.tables[name], need, problems)
     return problems
 

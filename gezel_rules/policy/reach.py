@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gezel_rules.lang.parse import place
+from gezel_rules.lang.sense import Claim, claim_of, claims, excludes
 from gezel_rules.policy.model import Decision, Rule
 from gezel_rules.record import NamedTuple
 
@@ -23,6 +24,7 @@ def unreachable(decision: Decision, conditions: Sequence[ast.expr | None]) -> It
     Sound but not complete: a rule is found when what it demands includes all that a rule above it demands.
     """
     seen: list[_Seen] = []
+    denied: list[tuple[str, Claim]] = []  # what must be so where a rule further up did not fire
     for index, (rule, condition) in enumerate(zip(decision.rules, conditions, strict=True)):
         if rule.when == "False":
             yield index, f"rule '{rule.id}' never fires"
@@ -31,6 +33,13 @@ def unreachable(decision: Decision, conditions: Sequence[ast.expr | None]) -> It
         blocker = next((other for other in seen if other.demands <= demands), None)
         if blocker and decision.hit != "collect":
             yield index, _said(rule, demands, blocker, decision.hit)
+        elif condition is not None and decision.hit in ("first", "search"):
+            wanted = claims(condition)
+            barred = next((other for other, claim in denied if any(excludes(claim, each) for each in wanted)), None)
+            if barred is not None:
+                yield index, f"rule '{rule.id}' is never reached: '{barred}' before it fires whenever it would"
+        if condition is not None and (claim := claim_of(condition)) is not None:
+            denied.append((rule.id, claim.denied))
         seen.append(_Seen(rule, demands))
 
 

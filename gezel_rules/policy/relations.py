@@ -27,15 +27,18 @@ def failure_classes(logs: Iterable[Source]) -> dict[str, TableDraft]:
     return {LOG_FAILURES: TableDraft(names, sections[0], sections[0], None)} if sections else {}
 
 
-def check_relations(tables: Tables, problems: list[Problem]) -> None:
-    """Add every word that is no row, and every row that another table lacks, to ``problems``."""
+def check_relations(tables: Tables, problems: list[Problem], broken: Collection[str] = ()) -> None:
+    """Add every word that is no row, and every row that another table lacks, to ``problems``; ``broken`` tables are
+    compared with nothing."""
     for name, table in tables.items():
-        if table.declared is None:
+        if table.declared is None or name in broken:
             continue
         for column, cells in _columns(table.declared, table.body):
-            _check_words(name, column, cells, tables, problems)
-        if table.declared.same_rows_as is not None and isinstance(table.rows, dict):
-            _check_same_rows(name, table, table.declared.same_rows_as, tables, problems)
+            if column.rows_of is None or column.rows_of.value not in broken:
+                _check_words(name, column, cells, tables, problems)
+        told = table.declared.same_rows_as
+        if told is not None and told.value not in broken and isinstance(table.rows, dict):
+            _check_same_rows(name, table, told, tables, problems)
 
 
 def types_of(tables: Tables) -> dict[str, Type]:
@@ -88,14 +91,15 @@ def _check_words(name: str, column: Column, cells: list[Node], tables: Tables, p
     for cell in cells:
         if isinstance(cell.value, str) and cell.value not in words:
             said = f"table '{column.rows_of.value}' has no row '{cell.value}'"
-            problems.append(cell.problem(said + did_you_mean(cell.value, words)))
+            problems.append(cell.problem(said + did_you_mean(cell.value, words))._replace(misses=cell.value))
 
 
 def _named(node: Node, tables: Tables, problems: list[Problem]) -> TableDraft | None:
     """The table that a node names; that there is none is said there."""
     if node.value in tables or node.value == LOG_FAILURES:
         return tables.get(node.value)
-    problems.append(node.problem(f"no table '{node.value}'{did_you_mean(str(node.value), tables)}"))
+    said = f"no table '{node.value}'{did_you_mean(str(node.value), tables)}"
+    problems.append(node.problem(said)._replace(misses=str(node.value)))
     return None
 
 
@@ -108,7 +112,7 @@ def _check_same_rows(name: str, table: TableDraft, told: Node, tables: Tables, p
         if row not in other.rows:
             hint = did_you_mean(row, lacking)
             said = f"table '{told.value}' has no row '{row}', and '{name}' has the same rows as it{hint}"
-            problems.append((table.body.value[row].key or table.body).problem(said))
+            problems.append((table.body.value[row].key or table.body).problem(said)._replace(misses=row))
             meant += hint
     for row in lacking:
         if f"'{row}'" not in meant:

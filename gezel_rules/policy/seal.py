@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from gezel_rules import __version__, places
 from gezel_rules.cache import forget_older, keep
 from gezel_rules.checksum import checksum
 from gezel_rules.documents.node import MAX_FILE_BYTES
-from gezel_rules.errors import BadInput, Problem
+from gezel_rules.errors import BadInput
 from gezel_rules.owned import read_owned
 from gezel_rules.plain_file import read_plain, why
 from gezel_rules.policy.files import LOGS, all_paths, file_names, log_policy_paths
@@ -140,14 +140,13 @@ def compile_policies(directory: Path, family: str, languages: Languages, shelf: 
 
 def sealed(drafts: Drafts, language: Language, directory: Path, shelf: Shelf) -> PolicySet:
     """The set of checked drafts. Raises BadInput with every problem."""
+    from gezel_rules.policy.causes import in_order
     from gezel_rules.policy.check import check_drafts
-    from gezel_rules.policy.needs import absent, unlike
+    from gezel_rules.policy.whole import faults_of
 
     decisions = check_drafts(drafts, language.facts, language.functions)
-    if not drafts.problems:
-        drafts.problems.extend([*absent(drafts, language.needs(), directory.name), *unlike(drafts, language.needs())])
-    if drafts.problems:
-        raise BadInput(in_order(drafts.problems, drafts.unread))
+    if found := faults_of(drafts, language.needs(), directory.name):
+        raise BadInput(in_order(found, [drafts]))
     lines = {name: dumped(table.rows) for name, table in drafts.tables.items()}
     defaults = {name: table.declared.defaults for name, table in drafts.tables.items() if table.declared}
     names = frozenset((*language.facts, *lines, *decisions, CANDIDATE))
@@ -156,15 +155,6 @@ def sealed(drafts: Drafts, language: Language, directory: Path, shelf: Shelf) ->
     judged = Judged(decisions, names, flags, tuple(name for name in lines if name in read))
     digest = digest_of(drafts.plain, flags)
     return PolicySet(lambda: judged, Tables(lines, defaults), tuple(drafts.files), digest, shelf)
-
-
-def in_order(problems: Iterable[Problem], unread: Sequence[str]) -> list[Problem]:
-    """Each problem once, in file order; an ``unread`` file comes first: others may only miss what it would give."""
-    return sorted(dict.fromkeys(problems), key=lambda problem: _place(problem, unread))
-
-
-def _place(problem: Problem, first: Sequence[str]) -> tuple[bool, str, int, int]:
-    return problem.span is not None and problem.span.file not in first, *problem.place
 
 
 def digest_of(plain: Mapping[str, Any], flags: Sequence[str]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from gezel_rules.documents.node import Node, did_you_mean
+from gezel_rules.documents.node import MAX_FILE_BYTES, Node, did_you_mean
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.policy.files import LOGS, shown_name
@@ -31,11 +31,12 @@ class Source(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """All files of a directory, in name order; ``unread`` are the names of those that are no YAML."""
+    """All files of a directory, in name order; ``unread`` are those that are no YAML: name → what stands in them, as
+    far as it is text."""
 
     files: tuple[Source, ...]
     problems: tuple[Problem, ...]
-    unread: tuple[str, ...]
+    unread: Mapping[str, str]
 
     def of(self, family: str) -> tuple[Source, ...]:
         """The files a family is judged by: those for all, then its own."""
@@ -47,17 +48,26 @@ def read_sources(paths: Iterable[Path], directory: Path, families: Collection[st
     """Read files, collecting problems over all of them. A file of a family that is not among ``families`` is one."""
     files: list[Source] = []
     problems: list[Problem] = []
-    unread: list[str] = []
+    unread: dict[str, str] = {}
     for path in paths:
         name = shown_name(path, directory)
         try:
             root = load_yaml(path, name)
         except BadInput as error:
             problems.extend(error.problems)
-            unread.append(name)
+            unread[name] = _text_of(path)
             continue
         files.append(Source(path.relative_to(directory).as_posix(), root, _engine(root, families, problems)))
-    return Sources(tuple(files), tuple(problems), tuple(unread))
+    return Sources(tuple(files), tuple(problems), unread)
+
+
+def _text_of(path: Path) -> str:
+    """What can be read of a file that is no YAML."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_FILE_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _engine(root: Node, families: Collection[str], problems: list[Problem]) -> str:

@@ -14,12 +14,12 @@ rows stand there directly, and nothing is known of its columns but what is in th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from gezel_rules.documents.declare import Shape
 from gezel_rules.documents.kinds import kind_of
-from gezel_rules.documents.node import Node, did_you_mean
+from gezel_rules.documents.node import Node, misspelt
 from gezel_rules.documents.read import Value, read
 from gezel_rules.errors import Problem
 from gezel_rules.policy.cells import Column, check_cell
@@ -46,12 +46,14 @@ class Declared(NamedTuple):
 
 
 class TableDraft(NamedTuple):
-    """A table as written: ``rows`` as plain data; ``node`` the whole of it; ``body`` the node of its rows."""
+    """A table as written: ``rows`` as plain data; ``node`` the whole of it; ``body`` the node of its rows; ``sound``:
+    it has the rows and columns it seems to have, whatever is wrong with single cells."""
 
     rows: Any
     node: Node
     body: Node
     declared: Declared | None
+    sound: bool = True
 
 
 def read_table(name: str, node: Node, problems: list[Problem]) -> TableDraft | None:
@@ -61,9 +63,10 @@ def read_table(name: str, node: Node, problems: list[Problem]) -> TableDraft | N
     if not isinstance(node.value, (dict, list)):
         problems.append(node.problem(f"table '{name}' must be a mapping of rows or a list"))
         return None
+    before = len(problems)
     if isinstance(node.value, dict):
         _require_alike(name, node.value, problems)
-    return TableDraft(node.plain(), node, node, None)
+    return TableDraft(node.plain(), node, node, None, len(problems) == before)
 
 
 def _require_alike(name: str, rows: Mapping[str, Node], problems: list[Problem]) -> None:
@@ -76,7 +79,9 @@ def _require_alike(name: str, rows: Mapping[str, Node], problems: list[Problem])
 
 
 def _declared_table(name: str, node: Node, problems: list[Problem]) -> TableDraft | None:
+    before = len(problems)
     said = read(node, DECLARED_TABLE._replace(what=f"table '{name}'"), problems)
+    sound = len(problems) == before
     if "columns" in said and "of" in said:
         problems.append((said["of"].node.key or node).problem(f"table '{name}' has 'columns' or 'of', not both"))
     written = said.at("columns") or {}
@@ -89,10 +94,12 @@ def _declared_table(name: str, node: Node, problems: list[Problem]) -> TableDraf
     if "rows" not in said:
         return None
     rows = said["rows"].node
-    whole = len(declared.columns) == len(written) and (of is not None) == ("of" in said)
-    if whole:  # a column at fault says nothing of its cells
+    whole = sound and len(declared.columns) == len(written) and (of is not None) == ("of" in said)
+    if whole:  # a declaration at fault says nothing of its cells
         _check_rows(name, rows, declared, problems)
-    return TableDraft(rows.plain(), node, rows, declared)
+    records = rows.value.values() if isinstance(rows.value, dict) else rows.value
+    sound = whole and (of is not None or all(isinstance(row.value, dict) for row in records))
+    return TableDraft(rows.plain(), node, rows, declared, sound)
 
 
 def read_column(name: str, node: Node, problems: list[Problem], shape: Shape) -> Column | None:
@@ -137,25 +144,34 @@ def _check_rows(name: str, body: Node, declared: Declared, problems: list[Proble
     if isinstance(body.value, list) and declared.same_rows_as:
         said = f"table '{name}' is a list; 'same_rows_as' is for rows with names"
         problems.append((declared.same_rows_as.key or body).problem(said))
+    written = [key for row in rows if isinstance(row.value, dict) for key in row.value]
+    common = {key for key in written if written.count(key) > 1 and key not in declared.columns}
     for row in rows:
         if declared.of is not None:
             check_cell(f"a row of '{name}'", row, declared.of, problems)
         else:
-            _check_row(name, row, declared.columns, problems)
+            _check_row(name, row, declared.columns, common, problems)
 
 
-def _check_row(name: str, row: Node, columns: Mapping[str, Column], problems: list[Problem]) -> None:
+def _check_row(
+    name: str, row: Node, columns: Mapping[str, Column], common: Collection[str], problems: list[Problem]
+) -> None:
+    """``common``: columns that are not declared and that several rows have: one mistake, in the declaration."""
     if not isinstance(row.value, dict):
         problems.append(row.problem(f"a row of '{name}' must be a mapping of columns, not {kind_of(row.value)}"))
         return
-    meant = ""
+    strange = [key for key in row.value if key not in columns]
+    lacking = [
+        key for key, column in columns.items()
+        if key not in row.value and column.default is None and not column.optional
+    ]  # fmt: skip
+    meant = misspelt(strange, lacking, columns) if strange else {}
     for key, cell in row.value.items():
         if key in columns:
             check_cell(f"'{key}' of '{name}'", cell, columns[key], problems)
         else:
-            hint = did_you_mean(key, columns)
-            problems.append((cell.key or cell).problem(f"table '{name}' has no column '{key}'{hint}"))
-            meant += hint
-    for key, column in columns.items():
-        if key not in row.value and column.default is None and not column.optional and f"'{key}'" not in meant:
-            problems.append((row.key or row).problem(f"a row of '{name}' needs '{key}' ({column.said})"))
+            said = (cell.key or cell).problem(f"table '{name}' has no column '{key}'{meant[key][1]}")
+            problems.append(said._replace(misses=key if key in common else ""))
+    for key in lacking:
+        if key not in {word for word, _ in meant.values()}:
+            problems.append((row.key or row).problem(f"a row of '{name}' needs '{key}' ({columns[key].said})"))

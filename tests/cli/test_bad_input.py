@@ -118,8 +118,8 @@ def test_policy_check_shows_all_of_it(copied, place):
         "policies", "llama-cpp/window.yaml", "when: entry.window is not none", "when: entry.widnow is not none"
     )
     said = place.call("policy", "check", str(mine))
-    assert (said.status, said.out) == (2, "")
-    assert "entry.widnow" in said.err and "^^^^^^^^^^^^" in said.err and "Traceback" not in said.err
+    assert (said.status, said.err) == (2, "")
+    assert "entry.widnow" in said.out and "^^^^^^^^^^^^" in said.out and "Traceback" not in said.out
 
 
 @pytest.mark.parametrize(

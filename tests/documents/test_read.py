@@ -160,7 +160,7 @@ SOURCE = Variants("a source", {
 def test_a_key_tells_which_shape_is_meant(text: str, said: list[str]) -> None:
     assert taken(SOURCE, text)[1] == said
     plain = SOURCE._replace(otherwise=SOURCE.by["url"])
-    assert taken(plain, "{ftp: x}")[1] == ["1:6: a URL has no 'url'", "1:7: a URL has no key 'ftp'"]
+    assert taken(plain, "{ftp: x}")[1] == ["1:7: a URL has no key 'ftp'; 'url' is missing"]
 
 
 @pytest.mark.parametrize(("text", "fits"), [("{a: 1}", True), ("{b: 1}", True), ("{}", False), ("{a: 1, b: 2}", False)])

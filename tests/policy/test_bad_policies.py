@@ -29,8 +29,8 @@ def _named(path: Path) -> str:
 def test_every_problem_is_said(case: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policy", "check", str(case / "policies")]) == 2
     said = capsys.readouterr()
-    assert said.err == (case / "expected.txt").read_text(encoding="utf-8")
-    assert said.out == ""
+    assert said.out == (case / "expected.txt").read_text(encoding="utf-8")
+    assert said.err == ""
 
 
 @pytest.mark.parametrize("case", CASES, ids=_named)
@@ -45,7 +45,7 @@ def test_plan_refuses_the_set_in_one_line(case: Path, capsys: pytest.CaptureFixt
     first = next(
         line for line in (case / "expected.txt").read_text().splitlines() if not line.startswith("policies/logs")
     )
-    assert said.err.removeprefix("gezel-rules: ").split(" (and ")[0].rstrip("\n") == first
+    assert said.err.removeprefix("gezel-rules: ").startswith(first)
 
 
 @pytest.mark.parametrize("case", CASES, ids=_named)

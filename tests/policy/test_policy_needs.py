@@ -82,13 +82,15 @@ def test_a_set_without_them_is_refused(copy: Path, capsys: pytest.CaptureFixture
     _replace(copy, "llama-cpp/placement.yaml", "kv_types[kv.type].quantised", "kv_types[kv.type].quantized")
     _replace(copy, "llama-cpp/address.yaml", "\n  prompt.endpoint:", "\n  prompt.end:")
     assert main(["policy", "check", str(copy)]) == 2
-    said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(" ")]
+    said = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
     assert [re.sub(r":\d+:\d+:", ":", line) for line in said] == [
         "policies: no decision 'prompt.endpoint', which every plan needs",
         "policies: no table 'placement_words', which this program reads",
         "policies/backends/backends.yaml: column 'label' of 'backends' must be text, not text or none",
         "policies/llama-cpp/kv.yaml: table 'kv_types' must declare column 'quantised' (true or false): "
         "this program reads it",
+        "policies/llama-cpp/placement.yaml: nothing speaks of this; did you mean 'offload_steps', of which this "
+        "program speaks and which is not there?",
         "policies/memory/capacity.yaml: table 'pool_kinds' has no row 'ram', which this program reads",
         f"checked {len(list(copy.rglob('*.yaml')))} files: 5 problems",
     ]
@@ -101,7 +103,7 @@ def test_a_set_without_them_is_refused(copy: Path, capsys: pytest.CaptureFixture
 def test_cells_of_another_kind_are_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _replace(copy, "memory/capacity.yaml", "share: 1.0,", "share: most,")
     assert main(["policy", "check", str(copy)]) == 2
-    assert "'share' of 'pool_kinds' must be number, not text" in capsys.readouterr().err
+    assert "'share' of 'pool_kinds' must be number, not text" in capsys.readouterr().out
 
 
 def test_part_of_a_set_can_be_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,10 +111,10 @@ def test_part_of_a_set_can_be_checked(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["policy", "check", str(base)]) == 0
     said = capsys.readouterr()
     whole = len(NEEDS.tables) + len(NEEDS.decisions)
-    assert said.err == (
+    assert said.out == (
         f"warning: policies: part of a set: {whole} of {whole} decisions and tables that a plan needs are not here\n"
+        "checked 1 file, 1 decision, 0 tables: no problems (1 warning)\n"
     )
-    assert said.out == "checked 1 file, 1 decision, 0 tables: no problems (1 warning)\n"
     assert main(["--policies", str(base), "plan", "qwen3-8b", "--host", "rtx-4090"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -123,6 +125,6 @@ def test_one_fault_is_said_once(copy: Path, capsys: pytest.CaptureFixture[str]) 
         copy, "llama-cpp/placement.yaml", "then: place(kv.type, window.tokens,", "then: place(kv.type, window.tokns,"
     )
     assert main(["policy", "check", str(copy)]) == 2
-    said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(" ")]
+    said = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
     assert len(said) == 2
     assert "unknown fact 'window.tokns'; did you mean 'window.tokens'?" in said[0]

@@ -12,7 +12,7 @@ def _model(name: str, kind: str, says: str, unit: str = "") -> Word:
 
 
 ENGINE = (
-    engine_word("engine.spec_types", "list", "speculative types its --help lists"),
+    engine_word("engine.spec_types", "list", "speculative types its --help lists", "spec_types"),
     engine_word("engine.processor", "text", "the best instructions its code packs weights for here", "processors"),
 )
 
