@@ -8,6 +8,7 @@ from pathlib import Path
 from gezel_rules.documents.node import MAX_FILE_BYTES, Node, did_you_mean
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.errors import BadInput, Problem
+from gezel_rules.plain_file import read_plain
 from gezel_rules.policy.files import LOGS, shown_name
 from gezel_rules.record import NamedTuple
 
@@ -64,8 +65,7 @@ def read_sources(paths: Iterable[Path], directory: Path, families: Collection[st
 def _text_of(path: Path) -> str:
     """What can be read of a file that is no YAML."""
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_FILE_BYTES).decode("utf-8", "replace")
+        return read_plain(path, MAX_FILE_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
