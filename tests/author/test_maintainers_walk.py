@@ -31,9 +31,9 @@ OPERATOR = "      - id: operator\n        when: settings.window is not none\n"
 
 WALK = {
     "a decision misspelt where it is read": Mistake(
-        KV, "then: kv.gain", "then: kv.gian", "kv.gian", "did you mean 'kv.gain'?"),
+        KV, "then: kv.coarser", "then: kv.coarsr", "kv.coarsr", "did you mean 'kv.coarser'?"),
     "a decision renamed": Mistake(
-        KV, "\n  kv.gain:", "\n  kv.gian:", "kv.gian", "did you mean 'kv.gain'"),
+        KV, "\n  kv.coarser:", "\n  kv.coarsr:", "kv.coarsr", "did you mean 'kv.coarser'"),
     "a table renamed": Mistake(
         KV, "\n  kv_types:", "\n  kv_typs:", "kv_typs", "did you mean 'kv_types'"),
     "a column renamed": Mistake(
@@ -41,11 +41,11 @@ WALK = {
     "a failure class renamed": Mistake(
         FAILURES, "- id: cuda-oom", "- id: cuda-omm", "cuda-omm", "did you mean 'cuda-oom'"),
     "a key misspelt": Mistake(
-        KV, "        then: kv.gain", "        thn: kv.gain", "thn", "did you mean 'then'?"),
+        KV, "        then: kv.coarser", "        thn: kv.coarser", "thn", "did you mean 'then'?"),
     "a tab": Mistake(
-        KV, "\n  kv.gain:", "\n\tkv.gain:", "\t", "not valid YAML"),
+        KV, "\n  kv.coarser:", "\n\tkv.coarser:", "\t", "not valid YAML"),
     "a quotation mark that is not closed": Mistake(
-        KV, "then: \"'f16'\"\n        because: f16", "then: \"'f16'\n        because: f16", "", "not valid YAML"),
+        KV, "then: \"'f16'\"\n        because: the engine", "then: \"'f16'\n        because: the engine", "", "not valid YAML"),
     "a word that is no KV type": Mistake(
         KV, "then: \"'f16'\"", "then: \"'f61'\"", "\"'f61'\"", "did you mean 'f16'?"),
     "a backend that is none": Mistake(

@@ -25,8 +25,8 @@ ONCE = 0.95  # of the mistakes that are found are said in one message
 TOKEN = re.compile(r"[A-Za-z_]\w*(?:[.-]\w+)*|[0-9]+|\S")
 
 KINDS = {
-    "decision-misspelt-where-it-is-read": (KV, "        then: kv.gain\n", "        then: kv.gian\n", "kv.gian"),
-    "decision-renamed": (KV, "\n  kv.gain:\n", "\n  kv.gian:\n", "  kv.gian:"),
+    "decision-misspelt-where-it-is-read": (KV, "        then: kv.coarser\n", "        then: kv.coarsr\n", "kv.coarsr"),
+    "decision-renamed": (KV, "\n  kv.coarser:\n", "\n  kv.coarsr:\n", "  kv.coarsr:"),
     "decision-many-read-renamed": (WINDOW, "\n  window.wanted:\n", "\n  window.wnated:\n", "  window.wnated:"),
     "decision-the-program-reads-renamed": (KV, "\n  kv.type:\n", "\n  kv.tpye:\n", "  kv.tpye:"),
     "table-renamed": (KV, "\n  kv_types:\n", "\n  kv_typs:\n", "  kv_typs:"),
@@ -35,13 +35,13 @@ KINDS = {
     "column-of-another-kind": (KV, "quantised: {kind: flag", "quantised: {kind: flga", "flga"),
     "row-renamed": (KV, "\n      q8_0:   {", "\n      q8_O:   {", "      q8_O:"),
     "row-of-backends-renamed": ("backends/backends.yaml", "\n      cuda:  ", "\n      cudda:  ", "      cudda:"),
-    "condition-that-is-no-expression": (KV, "when: kv.gain is not none", "when: kv.gain is ont none", "ont none"),
+    "condition-that-is-no-expression": (KV, "when: kv.coarser is not none", "when: kv.coarser is ont none", "ont none"),
     "condition-that-guards-others": (
         "llama-cpp/show.yaml", "when: drafter.path is not none", "when: drafter.path is ont none", "ont none",
     ),
-    "key-misspelt": (KV, "        then: kv.gain\n", "        hten: kv.gain\n", "        hten:"),
+    "key-misspelt": (KV, "        then: kv.coarser\n", "        hten: kv.coarser\n", "        hten:"),
     "then-without-a-value": (WINDOW, "        then: 1\n", "        then:\n", "        then:"),
-    "tab": (KV, "\n  kv.gain:\n", "\n\tkv.gain:\n", "\tkv.gain:"),
+    "tab": (KV, "\n  kv.coarser:\n", "\n\tkv.coarser:\n", "\tkv.coarser:"),
     "tab-in-a-file-all-read": ("backends/backends.yaml", "\n      label:", "\n\tlabel:", "\tlabel:"),
     "tab-in-log-classes": (LOGS + "failures.yaml", "\n  - id: cuda-oom", "\n\t- id: cuda-oom", "\t- id: cuda-oom"),
     "tab-in-log-lines": (LOGS + "lines.yaml", "\nprefixes:", "\n\tprefixes:", "\tprefixes:"),
@@ -102,7 +102,7 @@ def test_two_mistakes_are_two_messages_the_cause_first(copy: Path) -> None:
 
 
 def test_check_answers_on_stdout(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (copy / KV).write_text((copy / KV).read_text().replace("then: kv.gain", "then: kv.gian", 1))
+    (copy / KV).write_text((copy / KV).read_text().replace("then: kv.coarser", "then: kv.coarsr", 1))
     assert main(["policy", "check", str(copy)]) == 2
     said = capsys.readouterr()
     assert said.err == ""

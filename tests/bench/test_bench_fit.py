@@ -63,7 +63,7 @@ def our_share(made: Plan) -> float | None:
 def machine_of(made: Plan, *, copies: bool = True) -> Machine:
     """The described host as --fit sees it; its cards copy host weights as ours are planned to."""
     facts = made.trace.facts
-    free = tuple(card["free_bytes"] for card in gpus(facts["devices"].value))
+    free = tuple(card["free_bytes"] for card in gpus(facts["devices"].value).cards)
     return Machine(free, facts["host.ram_total"].value, copies, tuple(size - MARGIN for size in free))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_set import FACTS, FUNCTIONS, policy_text, write_set
 
-from gezel_rules.author.check import Against, check_directory
+from gezel_rules.author.check import Against, Report, check_directory
 from gezel_rules.errors import BadInput
 from gezel_rules.lang.types import INTEGER
 from gezel_rules.places import schemas_dir
@@ -78,12 +78,16 @@ def test_every_family_is_checked_in_its_own_language(both: Path) -> None:
         _languages(), schemas_dir() / "policy.schema.json", schemas_dir() / "log-policy.schema.json", date(2026, 1, 1)
     )
     report = check_directory(both, against)
-    assert report.problems == ()
+    assert _wrong(report) == []
     assert (report.files, report.decisions, report.tables) == (3, 3, 3)
     path = both / "one" / "argv.yaml"
     path.write_text(path.read_text().replace("then: model.arch", "then: voice.pitch"))
-    (problem,) = check_directory(both, against).problems
-    assert str(problem) == "policies/one/argv.yaml:8:37: unknown fact 'voice.pitch'"
+    assert _wrong(check_directory(both, against)) == ["policies/one/argv.yaml:8:37: unknown fact 'voice.pitch'"]
+
+
+def _wrong(report: Report) -> list[str]:
+    """The problems but for what is idle: so little is read here."""
+    return [str(problem) for problem in report.problems if not problem.message.startswith("nothing reads ")]
 
 
 def test_a_misnamed_family_is_one_problem(both: Path) -> None:

@@ -79,17 +79,17 @@ def test_a_set_without_them_is_refused(copy: Path, capsys: pytest.CaptureFixture
     _replace(copy, "llama-cpp/kv.yaml", "      quantised: {kind: flag,", "      quantized: {kind: flag,")
     kv = copy / "llama-cpp" / "kv.yaml"
     kv.write_text(kv.read_text().replace("{quantised: ", "{quantized: ").replace(".quantised", ".quantized"))
-    _replace(copy, "llama-cpp/placement.yaml", "kv_types[kv.type].quantised", "kv_types[kv.type].quantized")
+    placement = copy / "llama-cpp" / "placement.yaml"
+    placement.write_text(placement.read_text().replace(".quantised", ".quantized"))
     _replace(copy, "llama-cpp/address.yaml", "\n  prompt.endpoint:", "\n  prompt.end:")
     assert main(["policy", "check", str(copy)]) == 2
     said = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
     assert [re.sub(r":\d+:\d+:", ":", line) for line in said] == [
         "policies: no decision 'prompt.endpoint', which every plan needs",
-        "policies: no table 'placement_words', which this program reads",
         "policies/backends/backends.yaml: column 'label' of 'backends' must be text, not text or none",
         "policies/llama-cpp/kv.yaml: table 'kv_types' must declare column 'quantised' (true or false): "
         "this program reads it",
-        "policies/llama-cpp/placement.yaml: nothing speaks of this; did you mean 'offload_steps', of which this "
+        "policies/llama-cpp/placement.yaml: nothing speaks of this; did you mean 'placement_words', of which this "
         "program speaks and which is not there?",
         "policies/memory/capacity.yaml: table 'pool_kinds' has no row 'ram', which this program reads",
         f"checked {len(list(copy.rglob('*.yaml')))} files: 5 problems",
