@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from gezel_rules.engines.openai_http import Call, Piece
 from gezel_rules.errors import EngineFailed
+from gezel_rules.facts.printable import visible
 from gezel_rules.runtime.launch import Launched
 
 Message = dict[str, str]
@@ -47,12 +48,12 @@ class Talk:
         return running.contract.requests[self.endpoint](call)
 
     def _show(self, text: str) -> None:
-        self._out.write(text)
+        self._out.write(visible(text) if self._out.isatty() else text)
         self._out.flush()
 
     def _think(self, text: str) -> None:
         if self._err.isatty():
-            self._err.write(f"\x1b[2m{text}\x1b[0m")
+            self._err.write(f"\x1b[2m{visible(text)}\x1b[0m")
             self._err.flush()
 
 

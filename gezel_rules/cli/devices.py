@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gezel_rules.cli.arguments import add_engine, add_family, session_of
-from gezel_rules.cli.shown import json_text
+from gezel_rules.cli.shown import json_text, tell
 from gezel_rules.engines.family import OutsideSetting
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.printable import printable
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json_text(as_json(offer)))
     else:
-        print("\n".join(as_text(offer)))
+        tell(as_text(offer))
     return 0 if offer.command else 1
 
 

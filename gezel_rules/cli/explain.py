@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from gezel_rules.cli.arguments import add_arguments as add_plan_arguments
 from gezel_rules.cli.arguments import conditions_of, session_of
-from gezel_rules.cli.shown import json_text
+from gezel_rules.cli.shown import json_text, tell
 from gezel_rules.decisions.decide import Judgement
 from gezel_rules.decisions.explain import block, held_back, passed_on, same, why_not_value
 from gezel_rules.decisions.trace import Explainer
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.json:
         print(json_text([explain.to_json(judgement) for judgement in chosen]))
     else:
-        print("\n\n".join("\n".join(_about(plan, explain, judgement)) for judgement in chosen))
+        tell(["\n\n".join("\n".join(_about(plan, explain, judgement)) for judgement in chosen)])
     return 0
 
 
@@ -71,7 +71,7 @@ def _why_not(explain: Explainer, judgement: Judgement, args: argparse.Namespace,
         because = [line.strip() for line in lines]
         print(json_text({"decision": judgement.decision.name, "why_not": args.why_not, "because": because}))
     else:
-        print("\n".join(lines))
+        tell(lines)
 
 
 def subjects(plan: Plan, subject: str) -> list[Judgement]:

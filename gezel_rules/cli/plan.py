@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 
 from gezel_rules.cli.arguments import add_arguments, conditions_of, session_of
-from gezel_rules.cli.shown import json_text
+from gezel_rules.cli.shown import json_text, tell
 from gezel_rules.decisions.words import say, say_bytes
 from gezel_rules.planner.plan import Plan
 from gezel_rules.planner.report import explainer, ladder, plan_json, refusal
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json_text(plan_json(plan)))
     else:
-        print("\n".join(_text(plan)))
+        tell(_text(plan))
         print(f"\nwhy: {_again(args)} {'refusal' if plan.refused else '[--FLAG]'}")
     return 1 if plan.refused else 0
 

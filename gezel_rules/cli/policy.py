@@ -15,7 +15,7 @@ from typing import Any
 from gezel_rules import places
 from gezel_rules.author.check import Against, Report, check_directory, read_library
 from gezel_rules.cli.arguments import add_family, session_of
-from gezel_rules.cli.shown import json_text
+from gezel_rules.cli.shown import json_text, tell
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.vocabulary import Word, fact_types
 from gezel_rules.planner.policies import LANGUAGES
@@ -65,7 +65,7 @@ def _directory(path: Path) -> Path:
 def _print_report(report: Report) -> None:
     """Problems, each with its line and a caret, and warnings, then what was checked: all of it is the answer."""
     for problem in report.problems:
-        print(problem.with_caret())
+        tell([problem.with_caret()])
     for warning in report.warnings:
         place = f"{warning.span}: " if warning.span else ""
         print(f"{place}warning: {warning.message}")

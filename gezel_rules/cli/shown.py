@@ -7,6 +7,7 @@ import sys
 TYPE_CHECKING = False  # type checkers know this name; typing itself is left to those who need it
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from gezel_rules.engines.family import Report
@@ -19,7 +20,17 @@ def json_text(data: Any) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False) if sys.stdout.isatty() else json.dumps(data)
 
 
+def tell(lines: Iterable[str]) -> None:
+    """Print lines that may quote files of other people: what would drive a terminal is shown instead."""
+    from gezel_rules.facts.printable import visible
+
+    print(visible("\n".join(lines)))
+
+
 def show(report: Report, as_json: bool) -> int:
     """Print it; returns the exit status."""
-    print(json_text(report.data) if as_json else "\n".join(report.lines))
+    if as_json:
+        print(json_text(report.data))
+    else:
+        tell(report.lines)
     return 0

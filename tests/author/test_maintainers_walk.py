@@ -45,7 +45,7 @@ WALK = {
     "a tab": Mistake(
         KV, "\n  kv.coarser:", "\n\tkv.coarser:", "\t", "not valid YAML"),
     "a quotation mark that is not closed": Mistake(
-        KV, "then: \"'f16'\"\n        because: the engine", "then: \"'f16'\n        because: the engine", "", "not valid YAML"),
+        KV, "then: \"'f16'\"\n        because: the e", "then: \"'f16'\n        because: the e", "", "not valid YAML"),
     "a word that is no KV type": Mistake(
         KV, "then: \"'f16'\"", "then: \"'f61'\"", "\"'f61'\"", "did you mean 'f16'?"),
     "a backend that is none": Mistake(
