@@ -11,8 +11,12 @@ def printable(text: str, longest: int = LONGEST) -> str:
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 
+HARMLESS = "\n\t\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
+"""Control characters that move nothing but what follows; joiners make one emoji, or one letter, of several."""
+
+
 def visible(text: str) -> str:
-    """The text with control characters shown as escapes, but for line feeds and tabs: read, not obeyed."""
+    """The text with control characters shown as escapes, but for the harmless ones: read, not obeyed."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() or c in HARMLESS else ascii(c)[1:-1] for c in text)
