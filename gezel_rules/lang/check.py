@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from gezel_rules.documents.node import did_you_mean
 from gezel_rules.lang.parse import ExpressionError, bind, parse, place
+from gezel_rules.lang.rebuild import MOST
 from gezel_rules.lang.types import FLAG, INTEGER, NUMBER, Function, Type, accepts, is_numeric, join, type_of
 from gezel_rules.record import NamedTuple
 
@@ -136,8 +137,17 @@ def _require_same_unit(left: Type, right: Type, node: ast.expr) -> None:
         raise ExpressionError(f"{left.unit} and {right.unit} do not go together", *place(node))
 
 
+def _require_small_product(node: ast.BinOp) -> None:
+    """A product of constants that can never be worked out is found at load; others are when they are."""
+    factors = [side.value for side in (node.left, node.right) if isinstance(side, ast.Constant)]
+    whole = [factor for factor in factors if isinstance(factor, int)]
+    if isinstance(node.op, ast.Mult) and len(whole) == 2 and not -MOST <= whole[0] * whole[1] < MOST:
+        raise ExpressionError("a number too large to mean anything", *place(node))
+
+
 def _binop(node: ast.BinOp, scope: Scope) -> Type:
     left, right = _require_number(node.left, scope), _require_number(node.right, scope)
+    _require_small_product(node)
     if isinstance(node.op, (ast.Add, ast.Sub)):
         _require_same_unit(left, right, node)
     unit = left.unit or right.unit if isinstance(node.op, (ast.Add, ast.Sub)) else ""

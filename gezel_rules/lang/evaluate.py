@@ -16,6 +16,7 @@ from typing import Any
 
 from simpleeval import SimpleEval
 
+from gezel_rules.lang.rebuild import MOST
 from gezel_rules.unknown import UNKNOWN
 
 Value = Any  # plain JSON, or UNKNOWN
@@ -200,6 +201,6 @@ def _calculated(node: ast.BinOp, left: int | float, right: int | float) -> int |
         raise EvaluationError("division by zero", node) from None
     except OverflowError:
         raise EvaluationError("the number is too large", node) from None
-    if isinstance(value, float) and not isfinite(value):
+    if not (isfinite(value) if isinstance(value, float) else -MOST <= value < MOST):
         raise EvaluationError("the number is too large", node)
     return value

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator
 
 from gezel_rules.documents.node import did_you_mean
-from gezel_rules.lang.rebuild import LINE_ENDS, WORDS
+from gezel_rules.lang.rebuild import LINE_ENDS, MOST, WORDS
 
 MAX_LENGTH = 2000  # characters; a rule longer than this is not read aloud by anybody
 MAX_DEPTH = 40  # of nesting; what walks the tree afterwards may recurse without care
@@ -181,9 +181,11 @@ _PLAIN: dict[type[ast.expr], Callable[..., ast.expr]] = {
 
 
 def _require_plain(node: ast.Constant) -> None:
-    if not isinstance(node.value, (str, int, float, bool, type(None))):
+    value = node.value
+    if not isinstance(value, (str, int, float, bool, type(None))):
         raise ExpressionError("only text, numbers, true, false and none", *place(node))
-    if isinstance(node.value, float) and node.value in (float("inf"), float("-inf")):
+    endless = isinstance(value, float) and value in (float("inf"), float("-inf"))
+    if endless or (isinstance(value, int) and not -MOST <= value < MOST):
         raise ExpressionError("a number too large to mean anything", *place(node))
 
 

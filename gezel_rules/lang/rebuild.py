@@ -10,6 +10,8 @@ import ast
 from collections.abc import Collection
 from typing import Any
 
+MOST = 1 << 63
+"""Whole numbers lie below it, and not below minus it: everything that is counted does, and products stay quick."""
 WORDS = {"true": True, "false": False, "none": None}  # beside Python's own spellings, as people write them
 LINE_ENDS = str.maketrans("\n\r", "  ")  # a folded rule is one expression; offsets stay
 

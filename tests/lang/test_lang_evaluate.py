@@ -146,7 +146,7 @@ def test_columns_are_keys_never_methods() -> None:
         ("1 // (a - a)", "division by zero"),
         ("a * 1e308 * 10", "too large"),
         ("1e308 * 1e308", "too large"),
-        ("9" * 400 + " / 2", "too large"),
+        ("a * 9223372036854775807", "too large"),
         ("t['q9'].bytes", "no row 'q9'"),
         ("divisible(a, a - a)", r"divisible\(\): integer modulo by zero"),
         ("s < 3", "cannot compare"),
