@@ -130,6 +130,22 @@ def test_a_window_somebody_asked_for_goes_before_residency(world: World, level: 
     assert "for the whole window, which was asked for" in launch.because("placement.mode")
 
 
+def test_what_the_operator_fixed_stands_and_the_rest_is_placed_around_it(world: World) -> None:
+    world.entry("moe", shape(**MOE))
+    world.entry("large", shape(**LARGE))
+    world.host("small", [card(total="10 GiB")])
+    launch = world.plan("moe", "small", "n_gpu_layers=49")
+    assert launch.arg("--n-gpu-layers") == "49"
+    assert int(launch.arg("--n-cpu-moe")) > 0
+    assert "the operator decides about the rest" in launch["layout"]["says"]
+    launch = world.plan("moe", "small", "n_cpu_moe=5")
+    assert launch.arg("--n-cpu-moe") == "5"
+    assert int(launch.arg("--n-gpu-layers")) < 49
+    launch = world.plan("large", "small", "n_gpu_layers=65")
+    assert launch.arg("--n-gpu-layers") == "65"
+    assert launch.arg("--override-tensor").endswith("=CPU")
+
+
 # ---------------------------------------------------------------- refused
 
 

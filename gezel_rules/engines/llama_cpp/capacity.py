@@ -17,8 +17,8 @@ from gezel_rules.engines.llama_cpp.memory.checkpoints import checkpoint_bytes
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
-from gezel_rules.engines.llama_cpp.memory.placement import Placement, as_asked, place
-from gezel_rules.engines.llama_cpp.memory.search import largest
+from gezel_rules.engines.llama_cpp.memory.placement import Limits, Placement, place
+from gezel_rules.engines.llama_cpp.memory.search import largest, widest
 from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor, memory_tables
 from gezel_rules.engines.llama_cpp.memory_use import as_policies_read, memory_use, usable_fact
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from gezel_rules.engines.subject import Subject
     from gezel_rules.gguf.records import Header
     from gezel_rules.policy.model import PolicySet
+
+_FIXED = ("n_gpu_layers", "n_cpu_moe")  # settings by which an operator decides what the GPU gets
 
 
 class Inputs(NamedTuple):
@@ -198,7 +200,7 @@ class Capacity:
         """The largest window up to ``cap`` of each slot: a multiple of the engine's padding, or the cap; 0 for none."""
         padding = self.inputs.policies.row("engine_defaults", "memory", EngineDefaults).cell_padding
         one = Loading(kv, cap, slots, spec, beside, mode)
-        return largest(lambda window: self.placed(one._replace(window=window)).fits, padding, cap, padding)
+        return widest(lambda window: self.placed(one._replace(window=window)).excess, padding, cap, padding)
 
     def slots_that_fit(self, kv: str, window: int, cap: int, spec: str, beside: int, mode: str) -> int:
         """The most slots up to ``cap`` of that window."""
@@ -260,11 +262,11 @@ class Capacity:
         return found
 
     def _search(self, asked: Loading, cards: Sequence[Pool], mode: PlacementMode) -> Placement:
+        """What the operator fixed stands, and the rest is placed around it."""
         launch, beside, pools = self._launch(asked), self.beside(asked), memory_pools(cards, self.inputs.ram)
-        own = {name: self.inputs.facts[f"settings.{name}"].value for name in ("n_gpu_layers", "n_cpu_moe")}
-        if len(pools) > 1 and any(value is not None for value in own.values()):
-            return as_asked(self.geometry, launch, pools, beside, **own)
-        return place(self.geometry, launch, pools, beside, steps=mode.steps, experts=mode.experts)
+        layers, experts = (self.inputs.facts[f"settings.{name}"].value if cards else None for name in _FIXED)
+        limits = Limits(layers, experts, mode.experts)
+        return place(self.geometry, launch, pools, beside, steps=mode.steps, limits=limits)
 
     def _words(self, found: Placement) -> str:
         layers, units = len(self.geometry.layers), len(self.geometry.layers) + 1

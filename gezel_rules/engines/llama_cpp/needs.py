@@ -45,7 +45,9 @@ _PLAN = {
     "nearest_steps": TableNeed(record=NearestStep),
     "option_spellings": TableNeed(of="tuple[str, ...]"),
     "placement_modes": TableNeed(("resident", "offloaded", "cpu"), PlacementMode),
-    "placement_words": TableNeed(("resident", "cpu", "experts", "ffn", "layers", "asked"), of="str"),
+    "placement_words": TableNeed(
+        ("resident", "cpu", "experts", "ffn", "layers", "asked", "asked experts", "asked ffn", "asked layers"), of="str"
+    ),
     "projector_architectures": TableNeed(of="str", listed=True),
     "projector_names": TableNeed(of="str", listed=True),
     "vision_encoders": TableNeed(record=VisionEncoder),

@@ -1,7 +1,7 @@
 """The best placement that fits: everything on the GPUs, else experts, feed-forward tensors, whole layers to the CPU.
 
 Every answer is a full estimate of what the engine would allocate, pool by pool; nothing is placed on the strength of a
-sum. Steps go from the cheapest for speed to the dearest; within a step as little as needed moves, found by bisection
+sum. Steps go from the cheapest for speed to the dearest; within a step as little as needed moves, found in few steps
 (what a pool holds only shrinks as more moves away).
 """
 
@@ -14,6 +14,7 @@ from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, PoolUse, est
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
 from gezel_rules.engines.llama_cpp.memory.offload import HOST
+from gezel_rules.engines.llama_cpp.memory.search import boundary
 from gezel_rules.engines.llama_cpp.memory.split import balanced, filled
 from gezel_rules.record import NamedTuple
 
@@ -43,7 +44,8 @@ class Attempt(NamedTuple):
 class Placement(NamedTuple):
     """Where the weights go. ``step``: 'resident', 'experts', 'ffn', 'layers', 'cpu'; ``moved``: how many layers' parts
     left the GPUs; ``launch``: with all flags set; ``tried``: every attempt with why it failed, in order;
-    ``shortfall_bytes``: what the best attempt lacks (0 = it fits)."""
+    ``shortfall_bytes``: what the best attempt lacks (0 = it fits); ``excess``: by how much the fullest pool is over,
+    in bytes (negative: what it has to spare)."""
 
     fits: bool
     step: str
@@ -53,6 +55,7 @@ class Placement(NamedTuple):
     pools: tuple[PoolUse, ...]
     tried: tuple[Attempt, ...]
     shortfall_bytes: int
+    excess: int
 
     @property
     def n_gpu_layers(self) -> int | None:
@@ -75,6 +78,20 @@ class Placement(NamedTuple):
         return self.launch.tensor_split
 
 
+class Limits(NamedTuple):
+    """What is fixed before a search: layers on the GPU, layers whose experts are on the CPU (``None``: left to it), and
+    the share of the layers whose experts may move."""
+
+    n_gpu_layers: int | None = None
+    n_cpu_moe: int | None = None
+    share: float = 1.0
+
+    @property
+    def own(self) -> bool:
+        """Whether somebody decides what the GPU gets."""
+        return self.n_gpu_layers is not None or self.n_cpu_moe is not None
+
+
 class Room(NamedTuple):
     """The pools of a search: devices in the engine's order, the host, and what is asked beside the model."""
 
@@ -89,6 +106,7 @@ class Room(NamedTuple):
 
 
 STEPS = ("experts", "ffn", "layers")
+FREE = Limits()
 
 
 def place(
@@ -98,17 +116,17 @@ def place(
     additional_gpu_bytes: int = 0,
     margin_bytes: int = 0,
     steps: Sequence[str] = STEPS,
-    experts: float = 1.0,
+    limits: Limits = FREE,
 ) -> Placement:
-    """The first placement that fits, in the order resident, then ``steps``; what the launch itself says about layers,
-    overrides and splits is replaced. ``pools``: devices in the engine's order and one host pool (missing = endless).
-    ``additional_gpu_bytes``: drafter and projector, on the first device. ``margin_bytes``: kept free on each device.
-    ``experts``: share of the layers whose experts may move."""
+    """The first placement that fits, in the order resident, then ``steps``, within ``limits``; what the launch itself
+    says about layers, overrides and splits is replaced. ``pools``: devices in the engine's order and one host pool
+    (missing = endless). ``additional_gpu_bytes``: drafter and projector, on the first device. ``margin_bytes``: kept
+    free on each device."""
     room = _room(pools, additional_gpu_bytes, margin_bytes)
     bare = launch._replace(
         devices=len(room.devices),
-        n_gpu_layers=None,
-        n_cpu_moe=0,
+        n_gpu_layers=limits.n_gpu_layers,
+        n_cpu_moe=limits.n_cpu_moe or 0,
         cpu_moe=False,
         override_tensor=(),
         tensor_split=(),
@@ -117,31 +135,17 @@ def place(
     tried: list[Attempt] = []
     if not room.devices:
         return _settled(_try(geo, bare, room, "cpu", 0), tried)
-    best = _try(geo, _split(geo, bare, room), room, "resident", 0)
+    start = _try(geo, _split(geo, bare, room), room, "asked" if limits.own else "resident", limits.n_cpu_moe or 0)
+    best = start
     for step in () if best.fits else steps:
         tried.append(_attempt(best))
-        found = _least(geo, bare, room, step, experts if step == "experts" else 1.0)
+        found = _least(geo, bare, room, step, limits)
         if found is None:
             continue
         if found.fits:
             return _settled(found, tried)
         best = found if found.shortfall_bytes < best.shortfall_bytes else best
     return _settled(best, tried)
-
-
-def as_asked(
-    geo: Geometry,
-    launch: Launch,
-    pools: Sequence[Pool],
-    additional_gpu_bytes: int = 0,
-    *,
-    n_gpu_layers: int | None,
-    n_cpu_moe: int | None,
-) -> Placement:
-    """The placement somebody else decided, judged against the pools."""
-    room = _room(pools, additional_gpu_bytes, 0)
-    asked = launch._replace(devices=len(room.devices), n_gpu_layers=n_gpu_layers, n_cpu_moe=n_cpu_moe or 0)
-    return _try(geo, _split(geo, asked, room), room, "asked", n_cpu_moe or 0)
 
 
 def _room(pools: Sequence[Pool], beside: int, margin: int) -> Room:
@@ -164,45 +168,44 @@ def _why(found: Placement) -> str:
     return found.tried[0].why if found.tried else ""
 
 
-def _least(geo: Geometry, bare: Launch, room: Room, step: str, share: float) -> Placement | None:
+def _least(geo: Geometry, bare: Launch, room: Room, step: str, limits: Limits) -> Placement | None:
     """The placement of a step that moves least and fits the devices; the one that moves most when none does.
 
     The host is judged only then: it fills up as the devices empty, so that moving more would not help it.
     """
-    make, all_of_it = _ladder(geo, bare, step)
-    most = ceil(all_of_it * share)
+    make, most = _ladder(geo, bare, step, limits)
     if not most:
         return None
     devices = room._replace(host=room.host._replace(usable_bytes=1 << 62))
+    name = f"asked {step}" if limits.own else step
 
     def at(count: int, pools: Room) -> Placement:
-        return _try(geo, _split(geo, make(count), pools), pools, step, count)
+        return _try(geo, _split(geo, make(count), pools), pools, name, count)
 
-    if not at(most, devices).fits:
+    emptiest = at(most, devices)
+    if not emptiest.fits:
         return at(most, room)
-    low, high = 1, most
-    while low < high:
-        middle = (low + high) // 2
-        if at(middle, devices).fits:
-            high = middle
-        else:
-            low = middle + 1
-    return at(low, room)
+    fullest = at(1, devices)
+    if fullest.fits or most == 1:
+        return at(1, room)
+    found = boundary(lambda n: at(n, devices).excess, (most, emptiest.excess), (1, fullest.excess))
+    return at(found, room)
 
 
-def _ladder(geo: Geometry, bare: Launch, step: str) -> tuple[Callable[[int], Launch], int]:
-    """How a step makes its launches, and how far it goes (0 = not for this model)."""
+def _ladder(geo: Geometry, bare: Launch, step: str, limits: Limits) -> tuple[Callable[[int], Launch], int]:
+    """How a step makes its launches, and how far it goes (0 = not for this model, or it is fixed)."""
     routed = [w.place for w in geo.weights if w.experts and 0 <= w.place < geo.trunk]
     dense = sorted({w.place for w in geo.weights if w.ffn and 0 <= w.place < geo.trunk})
     units = len(geo.layers) + 1
     if step == "experts":
         first, last = min(routed, default=0), max(routed, default=-1)
-        return lambda n: bare._replace(n_cpu_moe=first + n), last + 1 - first
+        most = 0 if limits.n_cpu_moe is not None else ceil((last + 1 - first) * limits.share)
+        return lambda n: bare._replace(n_cpu_moe=first + n), most
     if step == "ffn":
         return lambda n: bare._replace(override_tensor=(_keep(dense[:n]),)), 0 if routed else len(dense)
-    most_moe = max(routed, default=-1) + 1
+    most_moe = max(routed, default=-1) + 1 if limits.n_cpu_moe is None else limits.n_cpu_moe
     emptied = bare._replace(n_cpu_moe=most_moe, override_tensor=() if routed or not dense else (_keep(dense),))
-    return lambda n: emptied._replace(n_gpu_layers=units - n), units
+    return lambda n: emptied._replace(n_gpu_layers=units - n), units if limits.n_gpu_layers is None else 0
 
 
 def _keep(layers: Sequence[int]) -> tuple[str, str]:
@@ -218,7 +221,7 @@ def _split(geo: Geometry, launch: Launch, room: Room) -> Launch:
         return launch
     capacities = [room.usable(i) for i in range(len(room.devices))]
     even = launch._replace(tensor_split=balanced(geo, launch, capacities))
-    if _shortfall(estimate_geometry(geo, even), room)[0] == 0:
+    if max(size for _, size in _over(estimate_geometry(geo, even), room)) <= 0:
         return even
     return launch._replace(tensor_split=filled(geo, launch, capacities))
 
@@ -229,17 +232,24 @@ def _try(geo: Geometry, launch: Launch, room: Room, step: str, moved: int) -> Pl
     asked = launch if launch.n_gpu_layers is not None or not launch.devices else launch._replace(n_gpu_layers=units)
     asked = asked._replace(op_offload=any(pool.copies_weights for pool in room.devices))
     result = estimate_geometry(geo, asked)
-    short, why = _shortfall(result, room)
+    over = _over(result, room)
+    short, why = _shortfall(over)
     note = Attempt(step, moved, short, why)
-    return Placement(short == 0, step, moved, asked, result, result.pools, (note,), short)
+    fullest = max(size for _, size in over)
+    return Placement(short == 0, step, moved, asked, result, result.pools, (note,), short, fullest)
 
 
-def _shortfall(result: Estimate, room: Room) -> tuple[int, str]:
-    """Bytes missing over all pools, and the first that is short."""
+def _over(result: Estimate, room: Room) -> list[tuple[str, int]]:
+    """By how many bytes each pool is over what it may hold; negative where it has room."""
     host = result.pools[HOST]
     on_host = host.total + result.output_bytes - result.lazy_bytes + (result.draft.output_bytes if result.draft else 0)
     over = [(p.name, result.pools[i].total - room.usable(i)) for i, p in enumerate(room.devices)]
     over.append((room.host.name, on_host - room.host.usable_bytes))
+    return over
+
+
+def _shortfall(over: Sequence[tuple[str, int]]) -> tuple[int, str]:
+    """Bytes missing over all pools, and the first that is short."""
     short = [(name, size) for name, size in over if size > 0]
     why = f"{short[0][0]} is {short[0][1]} bytes short" if short else ""
     return sum(size for _, size in short), why
