@@ -102,8 +102,7 @@ class Transfer:
         return part.offset == 0 or self._provable() or bool(part.complete and part.source == self.remote.name)
 
     def _provable(self) -> bool:
-        """Whether bytes that are added to the part can be told from those of another version: by the digest of the
-        whole, which is known, or by a strong ETag. Without, two versions would be joined and nobody would know."""
+        """Whether a digest of the whole, or a strong ETag, tells bytes that are added from those of another version."""
         same = self.part.source == self.remote.name and _strong(self.part.etag)
         return same or self.asked.sha256 is not None or bool(self.stated)
 
