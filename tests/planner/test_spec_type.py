@@ -302,20 +302,21 @@ def test_sampling_only_when_a_level_sets_it(world: World, spec, settings, sampli
     assert launch.rule("spec.sampling") == rule
 
 
+TUNED = {"n_max": 7, "sampling": "greedy"}
 LAID_OVER = [
     # base, overlay, header of the drafter, type, n-max, sampling
-    ({"type": "draft-dflash", "n_max": 7, "sampling": "greedy"}, {"type": "draft-dspark"}, "draft-dspark", "7", None),
-    ({"type": "draft-dflash", "n_max": 7, "sampling": "greedy"}, {"type": "draft-simple"}, "draft-simple", "7", "greedy"),
-    ({"type": "draft-dflash", "n_max": 7, "sampling": "greedy"}, {"n_max": 9}, "draft-dflash", "9", "greedy"),
+    ({"type": "draft-dflash", **TUNED}, {"type": "draft-dspark"}, "draft-dspark", "7", None),
+    ({"type": "draft-dflash", **TUNED}, {"type": "draft-simple"}, "draft-simple", "7", "greedy"),
+    ({"type": "draft-dflash", **TUNED}, {"n_max": 9}, "draft-dflash", "9", "greedy"),
     ({"type": "draft-dflash", "n_max": 7}, {"sampling": "greedy"}, "draft-dflash", "7", "greedy"),
-    ({"type": "draft-dspark", "n_max": 7, "sampling": "greedy"}, {"type": "draft-dflash", "n_max": 3}, "draft-dflash", "3",
+    ({"type": "draft-dspark", **TUNED}, {"type": "draft-dflash", "n_max": 3}, "draft-dflash", "3",
      "greedy"),
-    ({"n_max": 7, "sampling": "greedy"}, {"type": "draft-dflash"}, "draft-dflash", "7", "greedy"),
+    (TUNED, {"type": "draft-dflash"}, "draft-dflash", "7", "greedy"),
     ({"type": "ngram-mod", "n_max": 60}, {"type": "ngram-cache"}, "ngram-cache", "60", None),
-    ({"type": "draft-dflash", "n_max": 7, "sampling": "greedy"}, {"type": "draft-mtp"}, "draft-mtp", None, None),
-    ({"type": "draft-simple", "n_max": 7, "sampling": "greedy"}, {"type": "draft-mtp", "n_max": 2}, "draft-mtp", "2", None),
+    ({"type": "draft-dflash", **TUNED}, {"type": "draft-mtp"}, "draft-mtp", None, None),
+    ({"type": "draft-simple", **TUNED}, {"type": "draft-mtp", "n_max": 2}, "draft-mtp", "2", None),
     ({"type": "draft-mtp", "n_max": 2, "sampling": "greedy"}, {"type": "draft-dflash"}, "draft-dflash", "2", "greedy"),
-    ({"type": "draft-dflash", "n_max": 7, "sampling": "greedy"}, {"type": "none"}, "none", None, None),
+    ({"type": "draft-dflash", **TUNED}, {"type": "none"}, "none", None, None),
 ]  # fmt: skip
 
 
