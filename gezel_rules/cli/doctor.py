@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.cli.arguments import add_engine, session_of
 from gezel_rules.cli.shown import json_text
 from gezel_rules.engines import registry
+from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.printable import printable
 from gezel_rules.planner.plan import build_of
@@ -32,6 +34,7 @@ class Finding(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     add_engine(parser)
+    parser.add_argument("--forgive", metavar="NAME", help="try a drafter again that broke an engine build")
     parser.add_argument("--repair", action="store_true", help="delete what crashes left and nobody needs")
 
 
@@ -59,8 +62,9 @@ def findings(args: argparse.Namespace) -> Iterator[Finding]:
         yield from _engine(offer)
         yield from _outside(offer)
     yield from _failures(session.state)
-    for offer in offers:
-        yield from _broken_parts(session.state, offer)
+    if args.forgive:
+        yield from _forgiven(session.state, args.forgive)
+    yield from _broken_parts(session.state, {build_of(offer.facts) for offer in offers if offer.command})
     yield from _store(session.store, args.repair)
 
 
@@ -114,14 +118,37 @@ def _failures(state: Path) -> Iterator[Finding]:
         yield Finding("launch", what, printable(str(last.get("advice") or "")), wrong=False)
 
 
-def _broken_parts(state: Path, offer: Offer) -> Iterator[Finding]:
-    """What this build was seen to die of: drafters, and parts that recovery leaves out."""
-    from gezel_rules.runtime.recover import broken_parts
+def _broken_parts(state: Path, builds: Collection[str]) -> Iterator[Finding]:
+    """What engine builds were seen to die of: drafters, and parts that recovery leaves out."""
+    from gezel_rules.runtime.recover import verdicts
 
-    build = build_of(offer.facts) if offer.command else ""
-    for part, why in broken_parts(state, build).items() if build else ():
-        what = f"{printable(part)} broke this engine build ({printable(why)}) and is left out"
-        yield Finding("launch", what, "a new build of the engine gets a new chance", wrong=False)
+    for verdict in verdicts(state):
+        here = verdict.build in builds
+        build = "this engine build" if here else f"engine build {printable(verdict.build)}"
+        what = f"{printable(verdict.name)} broke {build} ({printable(verdict.why)}{_day(verdict.when)})"
+        advice = f"'gezel-rules doctor --forgive {printable(verdict.name)}' gives it another chance"
+        said = f"{what} and is left out" if here else what
+        yield Finding("launch", said, f"a new build of the engine does so by itself; {advice}", wrong=False)
+
+
+def _day(when: float | None) -> str:
+    return time.strftime(", %Y-%m-%d %H:%M", time.localtime(when)) if when is not None and 0 < when < _FAR else ""
+
+
+_FAR = 1 << 40
+
+
+def _forgiven(state: Path, name: str) -> Iterator[Finding]:
+    """Forget a verdict about a broken part. Raises BadInput when there is none of that name."""
+    from gezel_rules.runtime.recover import forgive_named, verdicts
+
+    there = sorted({verdict.name for verdict in verdicts(state)})
+    if name not in there and not any(verdict.part == name for verdict in verdicts(state)):
+        known = f"; there are: {', '.join(map(printable, there))}" if there else ""
+        raise BadInput(f"--forgive: nothing called {printable(name)} is remembered as broken{known}")
+    for verdict in forgive_named(state, name):
+        what = f"{printable(verdict.name)} is forgiven: engine build {printable(verdict.build)} will try it again"
+        yield Finding("launch", what, "", wrong=False)
 
 
 def _store(store: Path, mend: bool) -> Iterator[Finding]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 class Companion(NamedTuple):
     """A drafter or projector that belongs to the model: where it is or will be, whether an install brings or has
-    brought it, its bytes on the GPU when loaded (``None``: nobody knows), where that figure is from, and whether it
-    was measured in a running engine, its context included."""
+    brought it, its bytes on the GPU when loaded (``None``: nobody knows), where that figure is from, whether it was
+    measured in a running engine, its context included, and what tells its file from others of the same name."""
 
     name: str
     path: str
@@ -23,6 +23,7 @@ class Companion(NamedTuple):
     source: str
     model: ModelFile | None = None
     measured: bool = False
+    identity: str = ""
 
 
 class Subject(NamedTuple):

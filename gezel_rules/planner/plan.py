@@ -142,7 +142,7 @@ def gather_facts(request: Request, subject: Subject, policies: PolicySet, progra
     machine = gather.Machine(request.host, program, request.cache, request.environ)
     facts = gather.machine_facts(machine, family, policies, settings)
     backend, build = facts["engine.backend"].value, build_of(facts)
-    draft = subject.draft.name if subject.draft else ""
+    draft = subject.draft.identity if subject.draft else ""
     failed = bool(draft) and bool(build) and request.broke(build, draft)
     facts |= family.model_facts(subject, settings, policies, request.cache)
     for part, name in family.leaves_out.items():

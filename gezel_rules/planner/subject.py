@@ -78,7 +78,13 @@ def _installed_companion(found: Any, role: str, family: Family, places: Places) 
         return None
     path = files[0].path
     model = family.read_model(path, places.cache) if role == "draft" else _readable(path, family, places)
-    return Companion(files[0].name, path, True, files[0].size, f"size of {files[0].name}", model)
+    size, source = files[0].size, f"size of {files[0].name}"
+    return Companion(files[0].name, path, True, size, source, model, identity=_identity(files[0].sha256, path))
+
+
+def _identity(digest: str | None, otherwise: str) -> str:
+    """What tells a file from others of its name: its digest, else where it is or will be."""
+    return f"sha256:{digest}" if digest else otherwise
 
 
 def _readable(path: str, family: Family, places: Places) -> ModelFile | None:
@@ -129,7 +135,9 @@ def _draft(entry: Entry, found: Any, family: Family, places: Places) -> Companio
         size, source = here[0].size, f"size of {name}"
     else:
         size, source = model.weights_bytes if model else None, f"{draft.place} header"
-    return Companion(name, path, bool(here) or found is None, size, source, model, counts)
+    digest = here[0].sha256 if here else draft.file.parts[0].sha256 if draft.file else None
+    identity = _identity(digest, f"{entry.id}/{name}")
+    return Companion(name, path, bool(here) or found is None, size, source, model, counts, identity)
 
 
 def _other_entry(model_id: str, family: Family, places: Places, model: ModelFile | None) -> Companion:
@@ -139,7 +147,8 @@ def _other_entry(model_id: str, family: Family, places: Places, model: ModelFile
         return Companion(model_id, str(places.store / model_id), False, size, "catalog header", model)
     file = found.by_role("model")[0]
     model = _readable(file.path, family, places) or model  # what the catalog says of it stands
-    return Companion(model_id, file.path, True, file.size, f"size of {file.name}", model)
+    identity = _identity(file.sha256, model_id)
+    return Companion(model_id, file.path, True, file.size, f"size of {file.name}", model, identity=identity)
 
 
 def _projector(entry: Entry, found: Any, family: Family, places: Places) -> Companion | None:

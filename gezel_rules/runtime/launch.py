@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gezel_rules.engines.family import Contract, Program
+from gezel_rules.engines.family import DRAFTER, Contract, Program
 from gezel_rules.errors import EngineFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import journal, leases, process, recover, registry, supervise
@@ -34,8 +34,9 @@ UNUSED = ("init-failed", "no-devices", "not-loaded")  # verdicts of the start-up
 class Order(NamedTuple):
     """What to launch. ``contract`` says how the engine is spoken to; ``model_bytes`` scales the time-out; ``pools`` are
     the bytes to reserve per pool; ``build`` names the engine build; ``parts`` are what this launch has and recovery may
-    leave out: policy's word for it (as ``catalog drafter``) → the name under which its failures are remembered;
-    ``record`` is what the journal keeps: facts, policy digest, plan."""
+    leave out: policy's word for it (as ``catalog drafter``) → the key under which its failures are remembered;
+    ``called``: key → what people call it; ``left_out``: parts that recovery has left out on the way here; ``record`` is
+    what the journal keeps: facts, policy digest, plan."""
 
     engine: Program
     contract: Contract
@@ -46,6 +47,8 @@ class Order(NamedTuple):
     pools: Mapping[str, int] = {}
     build: str = ""
     parts: Mapping[str, str] = {}
+    called: Mapping[str, str] = {}
+    left_out: Mapping[str, str] = {}
     record: Mapping[str, Any] = {}
 
 
@@ -232,11 +235,25 @@ def death_of(engine: Launched, guide: Guide, state_dir: Path) -> Death:
     failure = _class(engine, exit_status, verdict, guide)
     early = time.monotonic() - engine.begun < engine.rules.steady
     step = recover.suspect(engine.rules.steps, failure, order.parts) if early else None
-    recover.blame(state_dir, order.build, order.parts, failure, step, engine.rules.steps)
+    _blame(order, failure, step, engine.rules, state_dir, early)
     kept = incident(running, order, exit_status, verdict, state_dir)
     told_failure = EngineFailed(failure_message(exit_words(exit_status), verdict, kept))
     following = guide.again(step) if step else None
     return Death(told_failure, following, _again(step)) if step and following else Death(told_failure)
+
+
+def _blame(
+    order: Order, failure: str | None, step: Step | None, rules: Supervision, state_dir: Path, early: bool = True
+) -> None:
+    """Remember what is to blame. A drafter is not, when the engine fails (``early``) without it just the same."""
+    drafter = order.left_out.get(DRAFTER)
+    if drafter is not None and early:
+        recover.forgive(state_dir, order.build, drafter)
+    recover.blame(state_dir, order.build, order.parts, failure, step, rules.steps, order.called)
+
+
+def _left_out(order: Order, step: Step) -> dict[str, str]:
+    return {step.needs: order.parts[step.needs]} if step.needs in order.parts else {}
 
 
 def _again(step: Step) -> str:
@@ -272,9 +289,9 @@ def _recovered(
     while step := recover.next_step(rules.steps, failed.failure, tried, has):
         tried.append(step.step)
         if (next_order := guide.again(step)) is not None:
-            recover.blame(state_dir, order.build, order.parts, failed.failure, step, rules.steps)
+            _blame(order, failed.failure, step, rules, state_dir)
             guide.say(f"{failed.message}; {_again(step)}")
-            return next_order
+            return next_order._replace(left_out={**order.left_out, **_left_out(order, step)})
         tried += [step.step] * step.times  # it changes nothing, however often
-    recover.blame(state_dir, order.build, order.parts, failed.failure, None, rules.steps)
+    _blame(order, failed.failure, None, rules, state_dir)
     raise EngineFailed(failed.message)

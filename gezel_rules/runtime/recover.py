@@ -3,10 +3,13 @@ which engine builds."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gezel_rules.engines.family import DRAFTER
+from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.rules import Step
 from gezel_rules.runtime.state_files import read_json, write_json
 
@@ -29,27 +32,39 @@ def suspect(steps: Sequence[Step], failure: str | None, parts: Collection[str]) 
 
 
 def blame(
-    state_dir: Path, build: str, parts: Mapping[str, str], failure: str | None, step: Step | None, steps: Sequence[Step]
-) -> None:
+    state_dir: Path, build: str, parts: Mapping[str, str], failure: str | None, step: Step | None,
+    steps: Sequence[Step], called: Mapping[str, str] = {},
+) -> None:  # fmt: skip
     """Remember what is held to blame: the part that the next step leaves out because this failure speaks against it,
-    else the drafter. A build that dies of the same without such a part is forgiven it."""
+    else the drafter. A build that dies of the same without such a part is forgiven it. ``called``: names for people."""
     for other in steps:
         if failure in other.failures and other.needs not in parts:
             forgive(state_dir, build, other.needs)
-    if step is not None and step.needs in parts and failure in step.failures:
-        remember_broken(state_dir, build, parts[step.needs], failure)
-    elif DRAFTER in parts:
-        remember_broken(state_dir, build, parts[DRAFTER], failure)
+    against = step.needs if step is not None and step.needs in parts and failure in step.failures else DRAFTER
+    if against in parts:
+        remember_broken(state_dir, build, parts[against], failure, called.get(parts[against], ""))
 
 
-def remember_broken(state_dir: Path, build: str, part: str, failure: str | None) -> None:
-    """Remember that this engine build did not run with this part (a drafter's file, or policy's word); a new build gets
-    a new chance. A build that nobody can name is not remembered."""
+class Broken(NamedTuple):
+    """A part that an engine build did not run with: its key (a drafter's digest, or policy's word), what people call
+    it, the failure class, and when, in seconds since 1970 (``None``: nobody knows)."""
+
+    build: str
+    part: str
+    name: str
+    why: str
+    when: float | None
+
+
+def remember_broken(state_dir: Path, build: str, part: str, failure: str | None, name: str = "") -> None:
+    """Remember that this engine build did not run with this part; a new build gets a new chance. A build that nobody
+    can name is not remembered."""
     if not build:
         return
     known = read_json(state_dir / BROKEN) or {}
     pairs = known.get(build)
-    known[build] = {**(pairs if isinstance(pairs, dict) else {}), part: failure or "died"}
+    verdict = {"name": name or part, "why": failure or "died", "when": time.time()}
+    known[build] = {**(pairs if isinstance(pairs, dict) else {}), part: verdict}
     write_json(state_dir / BROKEN, known)
 
 
@@ -60,8 +75,20 @@ def is_broken(state_dir: Path, build: str, part: str) -> bool:
 
 def broken_parts(state_dir: Path, build: str) -> dict[str, str]:
     """The parts remembered as broken under an engine build, with the failure class of each."""
-    pairs = (read_json(state_dir / BROKEN) or {}).get(build)
-    return {str(name): str(why) for name, why in pairs.items()} if isinstance(pairs, dict) else {}
+    return {verdict.part: verdict.why for verdict in verdicts(state_dir) if verdict.build == build}
+
+
+def verdicts(state_dir: Path) -> Iterator[Broken]:
+    """Everything that is remembered as broken, of all builds, in the order it was learnt."""
+    for build, pairs in (read_json(state_dir / BROKEN) or {}).items():
+        for part, said in pairs.items() if isinstance(pairs, dict) else ():
+            if isinstance(said, dict):
+                yield Broken(build, part, str(said.get("name", part)), str(said.get("why", "died")), _time(said))
+
+
+def _time(said: Mapping[str, Any]) -> float | None:
+    when = said.get("when")
+    return when if isinstance(when, float) else None
 
 
 def forgive(state_dir: Path, build: str, part: str) -> None:
@@ -69,3 +96,11 @@ def forgive(state_dir: Path, build: str, part: str) -> None:
     known = read_json(state_dir / BROKEN) or {}
     if isinstance(pairs := known.get(build), dict) and pairs.pop(part, None) is not None:
         write_json(state_dir / BROKEN, known)
+
+
+def forgive_named(state_dir: Path, name: str) -> list[Broken]:
+    """Forget what people call ``name`` (or its key), under whatever build. Returns what was forgotten."""
+    found = [verdict for verdict in verdicts(state_dir) if name in (verdict.name, verdict.part)]
+    for verdict in found:
+        forgive(state_dir, verdict.build, verdict.part)
+    return found

@@ -22,15 +22,21 @@ def order_of(plan: Plan) -> Order:
         engine=plan.program, contract=plan.subject.family.contract, argv=tuple(plan.argv), env={},
         model=plan.subject.id, model_bytes=_size(plan.subject.model_path),
         pools={pool.name: pool.used for pool in plan.memory.pools}, build=build_of(plan.trace.facts),
-        parts=_parts(plan), record=plan_record(plan),
+        parts=_parts(plan), called=_called(plan), record=plan_record(plan),
     )  # fmt: skip
 
 
 def _parts(plan: Plan) -> dict[str, str]:
     """What recovery may leave out: the catalog's drafter, and what the engine family names."""
     draft = plan.subject.draft
-    drafter = {DRAFTER: draft.name} if draft and plan.trace.get("drafter.loads") else {}
+    drafter = {DRAFTER: draft.identity} if draft and plan.trace.get("drafter.may_drop") else {}
     return drafter | {part: part for part in plan.fit.may_leave_out(plan.trace)}
+
+
+def _called(plan: Plan) -> dict[str, str]:
+    """What people call the drafter that is remembered by its identity."""
+    draft = plan.subject.draft
+    return {draft.identity: draft.name} if draft else {}
 
 
 def _size(path: str) -> int:
@@ -42,13 +48,14 @@ def _size(path: str) -> int:
 
 def guide_of(plan: Plan, say: Callable[[str], None]) -> Guide:
     """Judges logs by the log policies, and gives the next order after a failure."""
-    current = [plan]
+    current, tried = [plan], {tuple(plan.argv)}
 
     def again(step: Step) -> Order | None:
         following = plan_degraded(current[0]) if step.needs == DEGRADATION else plan_without(current[0], step.needs)
-        if following is None:
-            return None
+        if following is None or tuple(following.argv) in tried:
+            return None  # what failed already is not started again
         current[0] = following
+        tried.add(tuple(following.argv))
         return order_of(following)
 
     on_gpu = bool(plan.trace.get("backend.gpu"))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from gezel_rules.cli import main
 from gezel_rules.runtime.launch import INCIDENTS
-from gezel_rules.runtime.recover import remember_broken
+from gezel_rules.runtime.recover import broken_parts, remember_broken
 from gezel_rules.runtime.state_files import write_json
 
 ENGINE = """#!/bin/sh
@@ -77,17 +78,32 @@ def test_the_last_failure_and_broken_drafters(look, tmp_path: Path, capsys: pyte
     state = Path(os.environ["GEZEL_STATE"])
     write_json(state / INCIDENTS / "1.json", {"model": "first", "failure": "port-in-use"})
     write_json(state / INCIDENTS / "2.json", {"model": "second", "failure": "cuda-oom", "advice": "free some memory"})
-    remember_broken(state, this_build, "dflash.gguf", "draft-unusable")
-    remember_broken(state, "0.5.0", "other.gguf", "draft-unusable")
+    remember_broken(state, this_build, "sha256:ab", "draft-unusable", "dflash.gguf")
+    remember_broken(state, "0.5.0", "sha256:cd", "gguf-corrupt", "other.gguf")
     status, found = look(CARD)
     assert status == 0
-    assert [(f["what"], f["advice"]) for f in found] == [
-        ("the last failure: second, cuda-oom", "free some memory"),
-        (
-            "dflash.gguf broke this engine build (draft-unusable) and is left out",
-            "a new build of the engine gets a new chance",
-        ),
-    ]
+    assert (found[0]["what"], found[0]["advice"]) == ("the last failure: second, cuda-oom", "free some memory")
+    when = r"20\d\d-\d\d-\d\d \d\d:\d\d"
+    assert re.fullmatch(
+        rf"dflash.gguf broke this engine build \(draft-unusable, {when}\) and is left out", str(found[1]["what"])
+    )
+    assert re.fullmatch(rf"other.gguf broke engine build 0.5.0 \(gguf-corrupt, {when}\)", str(found[2]["what"]))
+    assert "doctor --forgive dflash.gguf" in str(found[1]["advice"])
+
+
+def test_a_broken_drafter_can_be_forgiven(look, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = Path(os.environ["GEZEL_STATE"])
+    remember_broken(state, "0.5.0", "sha256:ab", "draft-unusable", "dflash.gguf")
+    remember_broken(state, "0.6.0", "sha256:ab", None, "dflash.gguf")
+    remember_broken(state, "0.6.0", "sha256:cd", None, "other.gguf")
+    status, found = look(CARD, "--forgive", "dflash.gguf")
+    assert status == 0
+    assert [str(finding["what"]).partition(":")[0] for finding in found[:2]] == ["dflash.gguf is forgiven"] * 2
+    assert broken_parts(state, "0.5.0") == {}
+    assert broken_parts(state, "0.6.0") == {"sha256:cd": "died"}
+    engine = str(tmp_path / "fake-llama-server")
+    assert main(["doctor", "--engine", engine, "--forgive", "dflash.gguf"]) == 2
+    assert "nothing called dflash.gguf is remembered as broken; there are: other.gguf" in capsys.readouterr().err
 
 
 def test_a_build_that_died_over_packed_weights_is_told(look, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +115,7 @@ def test_a_build_that_died_over_packed_weights_is_told(look, capsys: pytest.Capt
     remember_broken(Path(os.environ["GEZEL_STATE"]), build, "packed weights", "illegal-instruction")
     status, found = look(CARD)
     assert (status, len(found)) == (0, 1)
-    assert str(found[0]["what"]).startswith("packed weights broke this engine build (illegal-instruction)")
+    assert str(found[0]["what"]).startswith("packed weights broke this engine build (illegal-instruction, 20")
 
 
 def test_leftovers_are_found_and_repaired(look) -> None:

@@ -6,9 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from worlds import World, card, dflash, draft_file, drafter, shape
+from gguf_files import write_gguf
+from worlds import DIGEST, World, card, dflash, draft_file, drafter, shape
 
+from gezel_rules.engines import registry
+from gezel_rules.engines.family import DRAFTER
+from gezel_rules.places import policies_dir
+from gezel_rules.planner.needs import Step
 from gezel_rules.planner.plan import build_of
+from gezel_rules.planner.policies import read_policies
+from gezel_rules.runtime.rules import supervision
+from gezel_rules.session.ordering import guide_of, order_of
 
 HEAD = shape(arch="qwen3", mtp=1)
 PLAIN = shape()
@@ -124,7 +132,7 @@ def test_a_draft_that_is_another_entry(world: World) -> None:
 
 def test_a_drafter_that_broke_this_build(world: World) -> None:
     world.entry("m", PLAIN, **drafter(), **tuned(type="draft-dflash"))
-    broke = [("0.6.0", "draft.gguf")]
+    broke = [("0.6.0", "m/draft.gguf")]  # no digest in the catalog: known by the entry it belongs to
     launch = world.plan("m", broke=broke)
     assert launch.rule("drafter.wanted") == "broke-this-build"
     assert launch.arg("--spec-type") == "none"
@@ -139,7 +147,7 @@ def test_another_build_that_calls_itself_alike_gets_its_chance(world: World) -> 
     world.entry("m", PLAIN, **drafter(), **tuned(type="draft-dflash"))
     engine = world.engine(CARD)
     first = build_of(world.plan("m", None, engine=engine).plan.trace.facts)
-    broke = [(first, "draft.gguf")]
+    broke = [(first, "m/draft.gguf")]
     assert world.plan("m", None, engine=engine, broke=broke).arg("--spec-type") == "none"
     Path(engine).write_text(Path(engine).read_text() + "# built anew\n")
     assert world.plan("m", None, engine=engine, broke=broke).arg("--spec-type") == "draft-dflash"
@@ -204,3 +212,59 @@ def test_a_file_of_an_unused_draft_is_named_and_not_loaded(world: World) -> None
     files = {file["role"]: file for file in world.plan("m").json["files"]}
     assert files["draft"]["loads"] is False
     assert files["model"]["loads"] is True
+
+
+# ---------------------------------------------------------------- after a failure
+
+
+def launched(world: World, *settings: str):
+    """The order of an installed model with its drafter, and the guide that recovery asks."""
+    engine = world.engine(CARD)
+    plan = world.plan("m", None, *settings, engine=engine).plan
+    return order_of(plan), guide_of(plan, lambda line: None)
+
+
+def drop() -> Step:
+    steps = supervision(read_policies(policies_dir(), registry.family("llama-cpp"), None)).steps
+    return next(step for step in steps if step.needs == DRAFTER)
+
+
+def test_the_catalogs_drafter_is_dropped_and_remembered_by_its_digest(world: World) -> None:
+    world.entry("m", PLAIN, **drafter(), **tuned(type="draft-dflash"))
+    world.install("m", model=PLAIN, draft=dflash())
+    order, guide = launched(world)
+    assert order.parts[DRAFTER] == f"sha256:{DIGEST}"
+    assert order.called == {f"sha256:{DIGEST}": "draft.gguf"}
+    following = guide.again(drop())
+    assert following is not None and "--spec-draft-model" not in following.argv
+    assert guide.again(drop()) is None  # the same argv is not tried twice
+
+
+def test_a_forced_drafter_is_neither_dropped_nor_remembered(world: World, tmp_path: Path) -> None:
+    world.entry("m", PLAIN, **drafter(), **tuned(type="draft-dflash"))
+    world.install("m", model=PLAIN, draft=dflash())
+    own = tmp_path / "own.gguf"
+    write_gguf(own, dflash())
+    for settings in (["spec_type=draft-dflash"], [f"draft_model={own}"]):
+        order, guide = launched(world, *settings)
+        assert "--spec-draft-model" in order.argv
+        assert DRAFTER not in order.parts
+        assert guide.again(drop()) is None
+
+
+def test_another_models_drafter_of_the_same_name_is_not_condemned(world: World) -> None:
+    for name in ("m", "n"):
+        world.entry(name, PLAIN, **drafter(), **tuned(type="draft-dflash"))
+    broke = [("0.6.0", "m/draft.gguf")]
+    assert world.plan("m", broke=broke).arg("--spec-type") == "none"
+    assert world.plan("n", broke=broke).arg("--spec-type") == "draft-dflash"
+
+
+def test_a_drafter_with_new_bytes_gets_a_new_chance(world: World) -> None:
+    world.entry("m", PLAIN, **drafter(), **tuned(type="draft-dflash"))
+    held = world.install("m", model=PLAIN, draft=dflash())
+    broke = [("0.6.0", f"sha256:{DIGEST}")]
+    assert world.plan("m", broke=broke).arg("--spec-type") == "none"
+    new = held.files["draft"]._replace(sha256="cd" * 32)
+    world.shelf["m"] = held._replace(files={**held.files, "draft": new})
+    assert world.plan("m", broke=broke).arg("--spec-type") == "draft-dflash"

@@ -200,16 +200,25 @@ def test_the_operators_own_draft_model(world: World, tmp_path) -> None:
 def test_an_own_draft_model_with_a_head_serves_mtp(world: World, tmp_path) -> None:
     path = tmp_path / "mine.gguf"
     write_gguf(path, MTP_FILE)
-    world.entry("m", PLAIN, **tuned(type="draft-mtp"))
+    world.entry("m", shape(arch="qwen3"), **tuned(type="draft-mtp"))
     assert world.plan("m", "card", f"draft_model={path}").arg("--spec-type") == "draft-mtp"
     assert world.plan("m").arg("--spec-type") == "none"
 
 
-def test_an_own_draft_model_that_is_not_there_is_warned_of(world: World) -> None:
+@pytest.mark.parametrize("broken", [None, b"not a model", b"GGUF\3\0\0\0"])
+@pytest.mark.parametrize("more", [[], ["spec_type=draft-dflash"]])
+def test_an_own_draft_model_that_cannot_be_read_is_refused(world: World, tmp_path, broken, more) -> None:
+    """The engine exits with status 1; with drafts switched off it is never loaded."""
+    path = tmp_path / "mine.gguf"
+    if broken is not None:
+        path.write_bytes(broken)
     world.entry("m", PLAIN, **tuned(type="draft-dflash"))
-    launch = world.plan("m", "card", "draft_model=/nowhere/mine.gguf")
-    assert launch.arg("--spec-draft-model") == "/nowhere/mine.gguf"
-    assert "/nowhere/mine.gguf cannot be read" in launch.json["warnings"][0]
+    launch = world.plan("m", "card", f"draft_model={path}", *more)
+    assert launch["refusal"] == "draft-model"
+    assert str(path) in launch.because("refusal")
+    off = world.plan("m", "card", f"draft_model={path}", "spec_type=none")
+    assert off["refusal"] is None
+    assert "--spec-draft-model" not in off.argv
 
 
 # ---------------------------------------------------------------- the overlay
@@ -291,3 +300,49 @@ def test_sampling_only_when_a_level_sets_it(world: World, spec, settings, sampli
     launch = world.plan("m", "card", *settings)
     assert launch.arg("--spec-draft-sampling") == sampling
     assert launch.rule("spec.sampling") == rule
+
+
+TUNED = {"n_max": 7, "sampling": "greedy"}
+LAID_OVER = [
+    # base, overlay, header of the drafter, type, n-max, sampling
+    ({"type": "draft-dflash", **TUNED}, {"type": "draft-dspark"}, "draft-dspark", "7", None),
+    ({"type": "draft-dflash", **TUNED}, {"type": "draft-simple"}, "draft-simple", "7", "greedy"),
+    ({"type": "draft-dflash", **TUNED}, {"n_max": 9}, "draft-dflash", "9", "greedy"),
+    ({"type": "draft-dflash", "n_max": 7}, {"sampling": "greedy"}, "draft-dflash", "7", "greedy"),
+    ({"type": "draft-dspark", **TUNED}, {"type": "draft-dflash", "n_max": 3}, "draft-dflash", "3",
+     "greedy"),
+    (TUNED, {"type": "draft-dflash"}, "draft-dflash", "7", "greedy"),
+    ({"type": "ngram-mod", "n_max": 60}, {"type": "ngram-cache"}, "ngram-cache", "60", None),
+    ({"type": "draft-dflash", **TUNED}, {"type": "draft-mtp"}, "draft-mtp", None, None),
+    ({"type": "draft-simple", **TUNED}, {"type": "draft-mtp", "n_max": 2}, "draft-mtp", "2", None),
+    ({"type": "draft-mtp", "n_max": 2, "sampling": "greedy"}, {"type": "draft-dflash"}, "draft-dflash", "2", "greedy"),
+    ({"type": "draft-dflash", **TUNED}, {"type": "none"}, "none", None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "over", "type_", "n_max", "sampling"), LAID_OVER)
+def test_what_the_overlay_does_not_name_stands(world: World, base, over, type_, n_max, sampling) -> None:
+    """Laid over, not put in the base's place; but MTP inherits nothing that was tuned for a drafter."""
+    file = drafter(header=shape()) if type_ == "draft-simple" else drafter()
+    world.entry("m", HEAD, **file, **tuned(**base, **overlay(**over)))
+    launch = world.plan("m")
+    said = [launch.arg(f"--spec-{name}") for name in ("type", "draft-n-max", "draft-sampling")]
+    assert said == [type_, n_max, sampling]
+
+
+def test_a_fallback_to_mtp_inherits_nothing_tuned_for_a_drafter(world: World) -> None:
+    """The drafter of overlay and base is not there; the model's own head drafts."""
+    spec = {"type": "draft-dflash", "n_max": 7, "sampling": "greedy", **overlay(type="draft-dspark", n_max=9)}
+    world.entry("m", HEAD, **tuned(**spec))
+    launch = world.plan("m")
+    assert launch.arg("--spec-type") == "draft-mtp"
+    assert launch.arg("--spec-draft-n-max") is None
+    assert launch.arg("--spec-draft-sampling") is None
+
+
+def test_another_forced_type_inherits_neither_base_nor_overlay(world: World) -> None:
+    spec = {"type": "draft-dflash", "n_max": 7, "sampling": "greedy", **overlay(type="draft-dspark")}
+    world.entry("m", PLAIN, **drafter(header=shape()), **tuned(**spec))
+    launch = world.plan("m", "card", "spec_type=draft-simple")
+    assert launch.arg("--spec-draft-n-max") is None
+    assert launch.arg("--spec-draft-sampling") is None

@@ -122,8 +122,7 @@ def test_recovery_drops_the_drafter_first_then_degrades_then_runs(fake, go, stat
     with go(order, again, {"degradation"}):
         assert steps == ["drop-drafter", "degrade", "degrade"]
         assert len(registry.running(state)) == 1
-    assert recover.broken_parts(state, "b1") == {"some-drafter": "cuda-oom"}
-    assert not recover.is_broken(state, "b2", "some-drafter")
+    assert recover.broken_parts(state, "b1") == {}  # it failed without the drafter just the same
     assert len(go.said) == 3 and "trying again: drop-drafter, because drafters change format" in go.said[0]
     assert len(list(journal.records(state))) == 4 and len(files(state, "incidents")) == 3
 
@@ -189,3 +188,31 @@ def test_the_next_start_ends_what_was_left_behind(fake, go, state, environ, rule
 )
 def test_exit_statuses_in_words(status, words):
     assert exit_words(status) == words
+
+
+def test_a_drafter_without_which_the_engine_starts_is_remembered(fake, go, state):
+    order = Order(fake("oom"), CONTRACT, PORT, {}, "m", build="b1", parts={recover.DRAFTER: "sha256:ab"},
+                  called={"sha256:ab": "draft.gguf"})  # fmt: skip
+    with go(order, lambda step: Order(fake(), CONTRACT, PORT, {}, "m", build="b1")) as ready:
+        assert ready.order.left_out == {recover.DRAFTER: "sha256:ab"}
+    (verdict,) = recover.verdicts(state)
+    assert verdict[:4] == ("b1", "sha256:ab", "draft.gguf", "cuda-oom")
+    assert not recover.is_broken(state, "b2", "sha256:ab")
+
+
+def test_an_engine_that_fails_with_and_without_the_drafter_does_not_condemn_it(fake, go, state):
+    order = Order(fake("crash=9"), CONTRACT, PORT, {}, "m", build="b1", parts={recover.DRAFTER: "sha256:ab"})
+    plain = Order(fake("crash=9"), CONTRACT, PORT, {}, "m", build="b1")
+    with pytest.raises(EngineFailed), go(order, lambda step: plain):
+        pytest.fail("it cannot be ready")
+    assert list(recover.verdicts(state)) == []
+
+
+def test_a_death_without_the_drafter_soon_after_forgives_it(fake, go, state):
+    order = Order(fake("crash=9"), CONTRACT, PORT, {}, "m", build="b1", parts={recover.DRAFTER: "sha256:ab"})
+    with go(order, lambda step: Order(fake("dies=2"), CONTRACT, PORT, {}, "m", build="b1")) as engine:
+        assert recover.is_broken(state, "b1", "sha256:ab")
+        with pytest.raises(EngineFailed):
+            list(chat(call(engine, -1)))
+        death_of(engine, go.guide, state)
+    assert list(recover.verdicts(state)) == []

@@ -75,7 +75,7 @@ def _draft_header(subject: Subject, facts: Mapping[str, Fact], cache: Path | Non
     """The drafter whose context counts: the operator's own, else the catalog's where no measured figure covers it."""
     own = facts["settings.draft_model"].value
     if own is not None:
-        from gezel_rules.engines.llama_cpp.subject_facts import own_drafter
+        from gezel_rules.engines.llama_cpp.draft_facts import own_drafter
 
         return own_drafter(own, cache)
     draft = subject.draft

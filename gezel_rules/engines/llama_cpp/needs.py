@@ -28,7 +28,8 @@ from gezel_rules.engines.llama_cpp.vocabulary import WORDS
 from gezel_rules.policy.language import Needs, TableNeed
 
 DECISIONS = (
-    "backend.gpu", "batch.ubatch", "drafter.applies", "drafter.loads", "drafter.path", "flag.reasoning-budget",
+    "backend.gpu", "batch.ubatch", "drafter.applies", "drafter.loads", "drafter.may_drop", "drafter.path",
+    "flag.reasoning-budget",
     "flag.rpc", "gpu.alone", "kv.flash_attn", "kv.swa_full", "kv.type", "layout", "memory.beside", "placement.mode",
     "processor.used", "slots.count", "spec.n_max", "spec.type", "vision.loads", "window.tokens",
 )  # fmt: skip

@@ -30,6 +30,11 @@ class DrafterArchitecture(NamedTuple):
     """A row of ``drafter_architectures``."""
 
     mtp_head: bool
+    type: str
+    marked: str | None
+    marked_type: str | None
+    width: str | None
+    targets: tuple[str, ...] | None
 
 
 class KvType(NamedTuple):

@@ -11,6 +11,10 @@ def _model(name: str, kind: str, says: str, unit: str = "") -> Word:
     return Word(name, kind, says, "GGUF header", unit, unknown=True, settle=_HEADER)
 
 
+def _own(name: str, kind: str, says: str, *, unit: str = "", rows_of: str = "") -> Word:
+    return Word(f"launch.own_draft_{name}", kind, says, "its GGUF header", unit, optional=True, rows_of=rows_of)
+
+
 ENGINE = (
     engine_word("engine.spec_types", "list", "speculative types its --help lists", "spec_types"),
     engine_word("engine.processor", "text", "the best instructions its code packs weights for here", "processors"),
@@ -46,6 +50,15 @@ DRAFTERS = (
     Word("launch.own_draft_bytes", "integer", "bytes of its tensors", "its GGUF header", "bytes", unknown=True,
          settle=_HEADER),
     Word("launch.own_draft_has_mtp", "flag", "it holds an MTP head", "its GGUF header"),
+    Word("launch.own_draft_has_trunk", "flag", "it is a whole model", "its GGUF header"),
+    Word("launch.own_draft_is_projector", "flag", "it is a projector", "its GGUF header"),
+    _own("trouble", "text", "why it cannot be read"),
+    _own("arch", "text", "its architecture"),
+    _own("kind", "text", "the speculative type that its architecture is made for", rows_of="spec_types"),
+    _own("targets", "list", "architectures of the models it drafts for as an MTP head"),
+    _own("width", "integer", "embedding width of the model it drafts for"),
+    _own("tokens", "integer", "its vocabulary", unit="tokens"),
+    _own("tokenizer", "text", "what it states of its vocabulary otherwise than the model"),
 )  # fmt: skip
 
 PROJECTORS = (
