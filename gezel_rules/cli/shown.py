@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gezel_rules.engines.family import Report
+    from gezel_rules.errors import Problem
 
 
 def json_text(data: Any) -> str:
@@ -17,6 +18,17 @@ def json_text(data: Any) -> str:
     import json
 
     return json.dumps(data, indent=2, ensure_ascii=False) if sys.stdout.isatty() else json.dumps(data)
+
+
+def count(number: int, what: str, many: str = "") -> str:
+    """``1 file``, ``2 files``, ``2 entries``."""
+    return f"{number} {what if number == 1 else many or what + 's'}"
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """A problem with its place and the line it stands in."""
+    span = problem.span._asdict() if problem.span else {}
+    return {"message": problem.message, **span, "text": problem.line_text}
 
 
 def show(report: Report, as_json: bool) -> int:
