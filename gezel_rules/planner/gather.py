@@ -53,7 +53,7 @@ def setting_facts(family: Family, policies: PolicySet, said: Said, model: str) -
         if word.name.startswith(SETTING):
             choices = tuple(map(str, policies.tables[word.rows_of])) if word.rows_of else None
             name = word.name.removeprefix(SETTING)
-            specs[name] = SettingSpec(name, word.kind, choices, word.unit, word.minimum)
+            specs[name] = SettingSpec(name, word.kind, choices, word.unit, word.minimum, word.maximum)
     return settings(specs, said.environ, said.sites, said.assignments, model, lambda: _of_others(family))
 
 
