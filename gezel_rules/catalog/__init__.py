@@ -1,6 +1,6 @@
 """The catalog: which models there are, where their files come from, what is known before a byte is downloaded.
 
-``find`` reads one entry by id; ``against_policy.check`` holds its names against the policies.
+``find`` reads one entry by id; ``planner.catalog_words`` holds it against the policies.
 An entry is untrusted: nothing in it can name a file outside the model's own directory.
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gezel_rules.catalog.names import id_fault
-from gezel_rules.catalog.read import load_entry
+from gezel_rules.catalog.read import Further, load_entry
 from gezel_rules.catalog.records import Entry
 from gezel_rules.documents.source import did_you_mean
 from gezel_rules.errors import BadInput, Problem
@@ -17,14 +17,15 @@ def has(catalog_dir: Path, model: str) -> bool:
     return not id_fault(model) and _file(catalog_dir, model).exists()
 
 
-def find(catalog_dir: Path, model: str, cache: Path | None = None) -> Entry:
-    """The entry ``models/<model>.yaml``; no other is read. Raises BadInput, with the nearest id when it is unknown."""
+def find(catalog_dir: Path, model: str, cache: Path | None = None, further: Further | None = None) -> Entry:
+    """The entry ``models/<model>.yaml``; no other is read. ``further``: see ``load_entry``. Raises BadInput, with the
+    nearest id when it is unknown."""
     if fault := id_fault(model):
         raise BadInput(f"{model!a:.120} cannot be a catalog id: it {fault}")
     path = _file(catalog_dir, model)
     if not path.exists():
         raise BadInput(f"unknown model '{model}'{did_you_mean(model, ids(catalog_dir)) or _no_hint(catalog_dir)}")
-    return load_entry(path, cache)
+    return load_entry(path, cache, further)
 
 
 def ids(catalog_dir: Path) -> list[str]:

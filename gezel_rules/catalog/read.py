@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from gezel_rules.catalog.entry import ENTRY, SOURCE
@@ -17,16 +18,24 @@ from gezel_rules.places import shown
 _WORDS = ("id", "name", "family", "summary", "quant", "engine", "license", "chat")
 
 
-def load_entry(path: Path, cache: Path | None = None) -> Entry:
-    """Read one entry. Raises BadInput listing everything wrong with the file, in file order.
+Further = Callable[[Value, bool], list[Problem]]
+"""What else must hold of an entry's values, for those who know policies; told whether the entry is in order so far."""
+
+
+def load_entry(path: Path, cache: Path | None = None, further: Further | None = None) -> Entry:
+    """Read one entry. Raises BadInput listing everything wrong with the file: in file order, then what ``further``
+    finds.
 
     The ``header`` is not read here: most uses of an entry do not need it, and its engine family knows how.
     """
     problems: list[Problem] = []
     values = read(load_kept(path, shown(path), cache), ENTRY, problems)
     check(values, path, problems)
+    problems = in_file_order(problems)
+    if further is not None:
+        problems += further(values, not problems)
     if problems:
-        raise BadInput(in_file_order(problems))
+        raise BadInput(problems)
     return _entry(values)
 
 

@@ -27,8 +27,13 @@ def check(entry: Value, path: Path, problems: list[Problem]) -> None:
     for file in files:
         for source in file.at("sources") or ():
             _check_source(source, "shards" in file, problems)
-    if "draft" in entry:
+    if "draft" in entry and _all_known(entry, files):
         _check_draft(entry["draft"], files, problems)
+
+
+def _all_known(entry: Value, files: list[Value]) -> bool:
+    """Whether it is known what role every file has: one that cannot be read might be the drafter."""
+    return "files" in entry and len(files) == len(entry["files"].node.value) and all("role" in file for file in files)
 
 
 def _no_second(files: list[Value], problems: list[Problem]) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 from gezel_rules import places
 from gezel_rules.author.check import Against, Report, check_directory, read_library
 from gezel_rules.cli.arguments import add_family, session_of
-from gezel_rules.cli.shown import json_text, tell
-from gezel_rules.errors import BadInput, Problem
+from gezel_rules.cli.shown import count, json_text, problem_json, tell
+from gezel_rules.errors import BadInput
 from gezel_rules.facts.vocabulary import Word, fact_types
 from gezel_rules.planner.policies import LANGUAGES
 
@@ -69,31 +69,22 @@ def _print_report(report: Report) -> None:
     for warning in report.warnings:
         place = f"{warning.span}: " if warning.span else ""
         print(f"{place}warning: {warning.message}")
-    checked = f"checked {_count(report.files, 'file')}"
+    checked = f"checked {count(report.files, 'file')}"
     if report.problems:
-        print(f"{checked}: {_count(len(report.problems), 'problem')}")
+        print(f"{checked}: {count(len(report.problems), 'problem')}")
         return
-    warned = f" ({_count(len(report.warnings), 'warning')})" if report.warnings else ""
-    print(f"{checked}, {_count(report.decisions, 'decision')}, {_count(report.tables, 'table')}: no problems{warned}")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s'[: number != 1]}"
+    warned = f" ({count(len(report.warnings), 'warning')})" if report.warnings else ""
+    print(f"{checked}, {count(report.decisions, 'decision')}, {count(report.tables, 'table')}: no problems{warned}")
 
 
 def _report_json(report: Report) -> dict[str, Any]:
     return {
-        "problems": [_problem_json(problem) for problem in report.problems],
-        "warnings": [_problem_json(problem) for problem in report.warnings],
+        "problems": [problem_json(problem) for problem in report.problems],
+        "warnings": [problem_json(problem) for problem in report.warnings],
         "files": report.files,
         "decisions": report.decisions,
         "tables": report.tables,
     }
-
-
-def _problem_json(problem: Problem) -> dict[str, Any]:
-    span = problem.span._asdict() if problem.span else {}
-    return {"message": problem.message, **span, "text": problem.line_text}
 
 
 def _show(args: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from gezel_rules.engines.family import Report
+    from gezel_rules.errors import Problem
 
 
 def json_text(data: Any) -> str:
@@ -25,6 +26,17 @@ def tell(lines: Iterable[str]) -> None:
     from gezel_rules.facts.printable import visible
 
     print(visible("\n".join(lines)))
+
+
+def count(number: int, what: str, many: str = "") -> str:
+    """``1 file``, ``2 files``, ``2 entries``."""
+    return f"{number} {what if number == 1 else many or what + 's'}"
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """A problem with its place and the line it stands in."""
+    span = problem.span._asdict() if problem.span else {}
+    return {"message": problem.message, **span, "text": problem.line_text}
 
 
 def show(report: Report, as_json: bool) -> int:

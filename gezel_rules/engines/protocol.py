@@ -146,6 +146,12 @@ class Family(Protocol):
         """What an entry's ``header`` block may hold."""
         ...
 
+    def describe_file(self, path: str, origin: str) -> Node:
+        """The ``header`` block of a model on disk, parsed from the text that an entry has (``text.text``, with its
+        key); ``origin`` says where it was read. Raises BadInput when the file cannot be read, or when what it says
+        contradicts the rest of it."""
+        ...
+
     def check_description(self, node: Node, problems: list[Problem]) -> None:
         """Add what is wrong with an entry's ``header`` block."""
         ...

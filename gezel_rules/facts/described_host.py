@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.documents.declare import (
     FLAG,
     TEXT,
@@ -24,12 +25,18 @@ from gezel_rules.documents.declare import (
     whole,
 )
 from gezel_rules.documents.kept import load_kept
+from gezel_rules.documents.node import did_you_mean
 from gezel_rules.documents.read import Value, in_file_order, read, unknown_names
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.family import engine_family
 from gezel_rules.places import shown
 
+PREFIXES = "device_prefixes"
+"""Policy's table of the letters that names of devices begin with."""
+NOT_HERE = ("rpc", "software")
+"""Kinds of devices that say nothing of the backend a build was made for."""
+_LETTERS = re.compile(r"[A-Za-z]+")
 LEVEL = "probe"  # a description stands where the probe would: it beats and is beaten by the same levels
 _SIZE = r"([0-9]{1,12})(?:\.([0-9]{1,9}))? ?(B|[kKMGT]B|[KMGT]iB)"
 _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -98,15 +105,24 @@ def load_host(path: Path, known: Mapping[str, Collection[str]] = {}, cache: Path
     """``host.*``, ``engine.*`` and ``devices`` as described; what the description leaves out is unknown.
 
     ``known``: the words there are of each kind that is checked: ``backends`` and ``processors`` as policy has them,
-    ``engine_families``. Raises BadInput with every problem of the file.
+    ``engine_families``; and its table ``device_prefixes``. Raises BadInput with every problem of the file.
     """
     problems: list[Problem] = []
     host = read(load_kept(path, shown(path), cache), HOST, problems)
     problems += unknown_names(host, known)
     _check(host, path, problems)
+    if not problems:
+        problems += foreign_devices(host, known.get(PREFIXES, {}))
     if problems:
         raise BadInput(in_file_order(problems))
     return _host(host) | _engine(host["engine"]) | {"devices": _fact(_devices(host), host["devices"])}
+
+
+def family_of(path: Path) -> str:
+    """The engine family a description speaks of, whatever else is wrong with it. Raises BadInput for a file that
+    cannot be read."""
+    host = read(load_kept(path, shown(path), None), HOST, [])
+    return str(host["engine"].at("family")) if "engine" in host else DEFAULT_FAMILY
 
 
 def _check(host: Value, path: Path, problems: list[Problem]) -> None:
@@ -123,6 +139,34 @@ def _check(host: Value, path: Path, problems: list[Problem]) -> None:
         if name.value in seen:
             problems.append(name.node.problem(f"a second device named {name.value!a}"))
         seen.add(name.value)
+
+
+def foreign_devices(host: Value, prefixes: Collection[str]) -> list[Problem]:
+    """Devices that this engine cannot list: their names are misspelt, or another backend's. A build may have several
+    backends; it then counts the devices of each from 0, and has some of the backend it is known by. ``prefixes``: the
+    letters names begin with, with the ``backend`` and ``kind`` of each where that is known."""
+    rows: Mapping[str, Any] = prefixes if isinstance(prefixes, Mapping) else {}
+    backend = host["engine"].at("backend")
+    listed = [device["name"] for device in host.at("devices") if device.at("kind") not in NOT_HERE]
+    of = {name.value: rows.get(_letters(name), {}).get("backend") for name in listed}
+    if len(listed) > 1 and set(of.values()).isdisjoint((None, backend)) and len(set(of.values())) == 1:
+        said = f"'engine.backend' is {backend}, but its devices are of {of[listed[0].value]}"
+        return [host["engine"]["backend"].problem(said)]
+    problems = []
+    for name in listed:
+        letters = _letters(name)
+        if of[name.value] is None and (near := did_you_mean(letters, rows)):
+            problems.append(name.problem(f"no engine calls a device {name.value!a}{near}", len(letters)))
+        elif of[name.value] not in (None, backend) and not (backend in of.values() and f"{letters}0" in of):
+            said = f"{name.value!a} is a device of {of[name.value]}, but 'engine.backend' is {backend}"
+            problems.append(name.problem(said))
+    return problems
+
+
+def _letters(name: Value) -> str:
+    """What a device's name begins with, before its number."""
+    found = _LETTERS.match(name.value)
+    return found[0] if found else ""
 
 
 def _fact(meant: Any, value: Value) -> Fact:

@@ -24,13 +24,15 @@ _EXAMPLES = {"tokens": " (65536 or 64k)", "bytes": " (24 GiB, 500 MB or 1024)"}
 
 class SettingSpec(NamedTuple):
     """What a setting may be. ``type``: text, integer, number, flag, list; ``choices``: the words it may be (``none``
-    among them where that is a value); ``unit``: bytes, tokens, …; ``minimum``: the least number."""
+    among them where that is a value); ``unit``: bytes, tokens, …; ``minimum``, ``maximum``: the least and the greatest
+    number."""
 
     name: str
     type: str
     choices: tuple[str, ...] | None = None
     unit: str = ""
     minimum: int | float | None = None
+    maximum: int | float | None = None
 
 
 class WrongValueError(ValueError):
@@ -47,6 +49,8 @@ def value_of(spec: SettingSpec, raw: Any) -> Any:
     value = _CONVERTERS[spec.type](spec, raw)
     if spec.minimum is not None and isinstance(value, int | float) and value < spec.minimum:
         raise WrongValueError(f"must be {_wanted(spec)}, at least {spec.minimum:,}, not {_shown(spec, raw)}")
+    if spec.maximum is not None and isinstance(value, int | float) and value > spec.maximum:
+        raise WrongValueError(f"must be {_wanted(spec)}, at most {spec.maximum:,}, not {_shown(spec, raw)}")
     return value
 
 

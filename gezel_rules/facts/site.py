@@ -47,7 +47,6 @@ _WHOLE = Text("a whole number", ("65,536",), pattern=rf"\s*{WHOLE}\s*")
 _NOT_BLANK = Text(pattern=r"[^\0]*[^\0\s][^\0]*")
 _KINDS: dict[str, Kind] = {
     "text": Either((_NOT_BLANK, Number())),
-    "number": Either((Number(), _NOT_BLANK)),
     "flag": Either((FLAG, _SWITCH, whole_number(least=0, most=1))),
     "list": Either((List(ANYTHING), Text())),
 }
@@ -70,5 +69,8 @@ def _kind(word: Word) -> Kind:
     if word.rows_of:
         return Name(word.rows_of, word.name.removeprefix(_PREFIX))
     if word.kind == "integer":
-        return Either((whole_number(least=word.minimum, unit=word.unit), _AMOUNTS.get(word.unit, _WHOLE)))
+        number = whole_number(least=word.minimum, most=word.maximum, unit=word.unit)
+        return Either((number, _AMOUNTS.get(word.unit, _WHOLE)))
+    if word.kind == "number":
+        return Either((Number(least=word.minimum, most=word.maximum), _NOT_BLANK))
     return _KINDS[word.kind]

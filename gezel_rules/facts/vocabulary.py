@@ -27,6 +27,7 @@ class Word(NamedTuple):
     unknown: bool = False
     settle: str = ""
     minimum: int | None = None
+    maximum: int | None = None
 
 
 _DEVICES = "gezel-rules devices"
@@ -48,10 +49,17 @@ def entry_word(name: str, kind: str, says: str, unit: str = "", rows_of: str = "
 
 
 def setting_word(
-    name: str, kind: str, says: str, unit: str = "", rows_of: str = "", minimum: int | None = None
+    name: str,
+    kind: str,
+    says: str,
+    unit: str = "",
+    rows_of: str = "",
+    minimum: int | None = None,
+    maximum: int | None = None,
 ) -> Word:
     """Something a person may set; none where nobody did."""
-    return Word(f"settings.{name}", kind, says, "environment, --set or site file", unit, True, rows_of, minimum=minimum)
+    source = "environment, --set or site file"
+    return Word(f"settings.{name}", kind, says, source, unit, True, rows_of, minimum=minimum, maximum=maximum)
 
 
 HOST = (

@@ -37,6 +37,7 @@ _TUNED = {
     "spec_type": "spec.type", "spec_n_max": "spec.n_max", "spec_sampling": "spec.sampling", "window": "window",
     "slots": "slots", "kv_type": "kv_type", "swa_full": "swa_full", "ubatch": "ubatch", "threads": "threads",
     "reasoning_format": "reasoning.format", "reasoning_budget": "reasoning.budget",
+    "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gezel_rules.engines.pools import SHARES_RAM, gpus, named_devices
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.vocabulary import unknown_fact
+from gezel_rules.planner.policies import LANGUAGES
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ Facts = dict[str, Fact]
 OF_THE_MACHINE = ("host", "gpu", "ram", "engine")
 """Areas of the vocabulary that a probe or a described host answers."""
 SETTING = "settings."
-CHECKED = ("backends", "processors")
+CHECKED = ("backends", "processors", "device_prefixes")
 """Tables whose rows are the words a described host may use."""
 
 
@@ -52,7 +53,7 @@ def setting_facts(family: Family, policies: PolicySet, said: Said, model: str) -
         if word.name.startswith(SETTING):
             choices = tuple(map(str, policies.tables[word.rows_of])) if word.rows_of else None
             name = word.name.removeprefix(SETTING)
-            specs[name] = SettingSpec(name, word.kind, choices, word.unit, word.minimum)
+            specs[name] = SettingSpec(name, word.kind, choices, word.unit, word.minimum, word.maximum)
     return settings(specs, said.environ, said.sites, said.assignments, model, lambda: _of_others(family))
 
 
@@ -81,13 +82,18 @@ def _described(machine: Machine, family: Family, policies: PolicySet) -> Facts:
     from gezel_rules.facts.described_host import load_host
 
     assert machine.description is not None
-    known = {table: policies.tables[table] for table in CHECKED if table in policies.tables}
-    found = load_host(machine.description, known, machine.cache)
+    found = load_host(machine.description, host_words(policies), machine.cache)
     theirs = found.pop("engine.family").value
     if theirs != family.name:
         return {name: fact for name, fact in found.items() if not name.startswith("engine.")}
     found["engine.flags"] = _spelled_out(found["engine.flags"], policies.tables.get("option_spellings", {}))
     return found
+
+
+def host_words(policies: PolicySet) -> dict[str, Any]:
+    """What a described host is held against."""
+    known = {table: policies.tables[table] for table in CHECKED if table in policies.tables}
+    return {**known, "engine_families": LANGUAGES}
 
 
 def _spelled_out(flags: Fact, spellings: Mapping[str, Sequence[str]]) -> Fact:

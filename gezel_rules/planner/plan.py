@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gezel_rules.catalog.find import ids
 from gezel_rules.decisions.decide import Trace, decide
+from gezel_rules.engines import registry
 from gezel_rules.engines.family import DRAFTER
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.planner import gather
 from gezel_rules.planner.argv import Flag, flags
+from gezel_rules.planner.catalog_words import checks
 from gezel_rules.planner.entry_facts import entry_facts, launch_facts
 from gezel_rules.planner.policies import read_policies
 from gezel_rules.planner.subject import Places, find_subject
@@ -70,12 +74,19 @@ class Plan(NamedTuple):
 
 def make_plan(request: Request) -> Plan:
     """Decide one launch; starts nothing. Raises BadInput for whatever is wrong with the input."""
-    subject = find_subject(request.model, request.places)
-    policies = read_policies(request.policies, subject.family, request.cache)
+    policies_of = _policies_of(request)
+    further = checks(lambda name: policies_of(name).tables, lambda: ids(request.places.catalog))
+    subject = find_subject(request.model, request.places, further)
+    policies = policies_of(subject.family.name)
     program = None if request.host else request.program(subject.family)
     facts = gather_facts(request, subject, policies, program)
     fit = subject.family.fit(subject, policies, facts, request.held, request.cache)
     return _decided(request, subject, program, policies, fit, facts)
+
+
+def _policies_of(request: Request) -> Callable[[str], PolicySet]:
+    """The policies of an engine family, read once: an entry is held against them before it is planned by them."""
+    return cache(lambda name: read_policies(request.policies, registry.family(name), request.cache))
 
 
 def plan_with(plan: Plan, settings: Mapping[str, Any]) -> Plan:

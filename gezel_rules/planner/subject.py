@@ -13,6 +13,7 @@ from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.catalog import Entry
+    from gezel_rules.catalog.read import Further
     from gezel_rules.engines.protocol import Family, ModelFile
 
 OnShelf = Callable[[str], Any]
@@ -28,8 +29,9 @@ class Places(NamedTuple):
     cache: Path | None = None
 
 
-def find_subject(model: str, places: Places) -> Subject:
-    """Understand MODEL (a catalog id, a model on disk, ``user/repo[:quant]``, a URL).
+def find_subject(model: str, places: Places, further: Further | None = None) -> Subject:
+    """Understand MODEL (a catalog id, a model on disk, ``user/repo[:quant]``, a URL). ``further``: what else must hold
+    of a catalog entry.
 
     Raises BadInput for an unknown model, an unreadable file, or a hub model that is not installed yet.
     """
@@ -41,7 +43,7 @@ def find_subject(model: str, places: Places) -> Subject:
         return _file(reference.name, places)
     named = reference.kind == "catalog"
     if named and has(places.catalog, reference.name):
-        return _entry(find(places.catalog, reference.name, places.cache), places)
+        return _entry(find(places.catalog, reference.name, places.cache, further), places)
     found = places.on_shelf(reference.name if named else str(reference))
     if found is not None:
         return _from_store(found, places)
@@ -104,7 +106,7 @@ def _entry(entry: Entry, places: Places) -> Subject:
         source = _read(path, model)
     else:
         path, source = str(places.store / entry.id / entry.model.name), f"{entry.file} header"
-        model = family.described_model(entry)
+        model = _described(family.described_model, entry)
         if model is None:
             raise BadInput(
                 f"{entry.id} has no header in the catalog: fetch it first with 'gezel-rules pull {entry.id}'"
@@ -115,12 +117,22 @@ def _entry(entry: Entry, places: Places) -> Subject:
     )  # fmt: skip
 
 
+def _described(read: Callable[[Entry], ModelFile | None], entry: Entry) -> ModelFile | None:
+    """A file as the entry describes it. Raises BadInput with what is wrong with all its descriptions."""
+    try:
+        return read(entry)
+    except BadInput as error:
+        from gezel_rules.planner.catalog_words import header_faults
+
+        raise BadInput(header_faults(entry.values) or error.problems) from None
+
+
 def _draft(entry: Entry, found: Any, family: Family, places: Places) -> Companion | None:
     """The entry's drafter; the measured figure counts only for the file that was measured."""
     draft = entry.draft
     if draft is None:
         return None
-    model = family.described_drafter(entry)
+    model = _described(family.described_drafter, entry)
     here = found.by_role("draft") if found else ()
     if draft.id is not None:
         return _other_entry(draft.id, family, places, model)

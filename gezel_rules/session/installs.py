@@ -31,7 +31,7 @@ class Wish(NamedTuple):
 
 def installs(session: Session, wish: Wish, web: Web) -> Iterator[InstallPlan]:
     """The plan of MODEL, then of the models it needs beside it. Raises BadInput, TransferFailed."""
-    from gezel_rules.catalog import find, has
+    from gezel_rules.catalog import has
     from gezel_rules.catalog.references import parse_reference
     from gezel_rules.store.plan import at_revision, plan_install
     from gezel_rules.store.reference_plan import plan_reference
@@ -43,12 +43,12 @@ def installs(session: Session, wish: Wish, web: Web) -> Iterator[InstallPlan]:
         named = reference._replace(revision=wish.revision) if wish.revision else reference
         yield plan_reference(named, web, wish.backend or "", wish.vision)
         return
-    entry = find(session.catalog, reference.name)
+    entry = session.entry(reference.name)
     backend = _backend(session, entry, wish) if entry.draft else wish.backend or ""
     plan = plan_install(entry, backend, wish.vision, drafter_rule(session, entry))
     yield at_revision(plan, wish.revision) if wish.revision else plan
     for other in plan.also:
-        beside = find(session.catalog, other)
+        beside = session.entry(other)
         yield plan_install(beside, backend, wish.vision, drafter_rule(session, beside))
 
 

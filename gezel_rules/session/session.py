@@ -18,6 +18,7 @@ from gezel_rules.errors import BadInput, Refused
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
+    from gezel_rules.catalog import Entry
     from gezel_rules.engines.family import Program
     from gezel_rules.engines.protocol import Family
     from gezel_rules.planner.plan import Plan, Request
@@ -131,11 +132,23 @@ class Session(NamedTuple):
 
         return is_broken(self.state, build, part)
 
+    # ---- catalog
+
+    def entry(self, model: str) -> Entry:
+        """A catalog entry by its id, held against the policies it will be planned by. Raises BadInput."""
+        from gezel_rules.catalog import find, ids
+        from gezel_rules.planner.catalog_words import checks
+
+        return find(self.catalog, model, self.cache, checks(self.tables, lambda: ids(self.catalog)))
+
+    def tables(self, family: str) -> Mapping[str, Any]:
+        """The tables of a family's policies. Raises BadInput."""
+        return self.policies_for(self.family(family)).tables
+
     # ---- pull
 
     def pull(self, plan: Plan) -> None:
         """Install what a planned launch needs. Raises BadInput, TransferFailed."""
-        from gezel_rules.catalog import find
         from gezel_rules.facts.fact import UNKNOWN
         from gezel_rules.store.install import install
         from gezel_rules.store.plan import plan_install
@@ -153,7 +166,7 @@ class Session(NamedTuple):
         try:
             install(wanted, self.store, progress)
             for other in wanted.also:  # a drafter that is an entry of its own; it needs none itself
-                beside = find(plan.request.places.catalog, other)
+                beside = self.entry(other)
                 none = plan_install(beside, wanted.backend, False, lambda _: (False, "it drafts"))
                 install(none, self.store, progress)
         finally:

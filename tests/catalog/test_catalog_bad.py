@@ -57,7 +57,7 @@ def said(path: Path) -> list[Problem]:
         entry = load_entry(path)
     except BadInput as error:
         return list(error.problems)
-    problems = check(entry, KNOWN)
+    problems = check(entry.values, KNOWN)
     try:
         header_of(entry)
     except BadInput as error:

@@ -25,7 +25,7 @@ TABLES = tables()
 
 @pytest.mark.parametrize("model", ids(catalog_dir()))
 def test_policies_know_every_name_in_an_entry(model: str) -> None:
-    assert check(find(catalog_dir(), model), {**TABLES, "models": ids(catalog_dir())}) == []
+    assert check(find(catalog_dir(), model).values, {**TABLES, "models": ids(catalog_dir())}) == []
 
 
 @pytest.mark.parametrize("host", sorted((catalog_dir() / "hosts").glob("*.yaml")), ids=lambda path: path.stem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -69,7 +70,7 @@ SETTINGS = [
     "ubatch=256", "flash_attn=on", "swa_full=on", "kv_type=q4_0", "slots=3", "spec_type=ngram-mod draft_n_max=4",
     "spec_type=draft-mtp draft_sampling=probabilistic", "reasoning_format=deepseek", "reasoning_budget=-1",
     "n_gpu_layers=7", "n_cpu_moe=7", "threads=3", "port=8099", "host=0.0.0.0", "vision=off",
-    "spec_type=draft-simple draft_model=/x.gguf",
+    "spec_type=draft-simple draft_model=/x.gguf", "temperature=0.3 top_p=0.9 top_k=7 min_p=0.02",
 ]  # fmt: skip
 
 
@@ -108,6 +109,23 @@ def plan_here(server: str, model: Path, *assignments: str) -> Plan:
     return make_plan(Request("gemma-3-270m", policies_dir(), places, None, CLEAN, (), assignments,
                              program=lambda family: family.find(server, CLEAN, None),
                              broke=lambda build, what: bool(unpacked([server]))))  # fmt: skip
+
+
+@pytest.mark.engine
+def test_the_engine_takes_sampling_for_its_defaults(server: str, gemma: Path, tmp_path: Path) -> None:
+    """Asked of a running engine: a request that names no sampling gets what the plan says."""
+    wanted = {"temperature": 0.3, "top_p": 0.9, "top_k": 7, "min_p": 0.02}
+    plan = plan_here(server, gemma, *(f"{name}={value}" for name, value in wanted.items()))
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        child = subprocess.Popen([server, *plan.argv], env=CLEAN, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        with urllib.request.urlopen(f"{_url(child, log)}/props", timeout=30) as answer:
+            params = json.load(answer)["default_generation_settings"]["params"]
+    finally:
+        child.kill()
+        child.wait()
+    assert {name: round(params[name], 6) for name in wanted} == wanted
 
 
 def started(server: str, argv: list[str], log: Path) -> str:

@@ -102,6 +102,10 @@ MOE = {
 """About 16 GiB in Q4_K, nearly all of it experts."""
 
 
+CARDS = {"rocm": "ROCm", "vulkan": "Vulkan", "metal": "MTL", "sycl": "SYCL"}
+"""What the engine calls the cards of a backend, before their number."""
+
+
 class Shelved(NamedTuple):
     """A file as the store knows it."""
 
@@ -152,13 +156,14 @@ class World:
         version: str = "0.6.0",
         processor: str | None = None,
     ) -> str:
-        """A described host."""
+        """A described host; its cards are called as the backend calls them."""
+        named = [{**device, "name": device["name"].replace("CUDA", CARDS.get(backend, "CUDA"))} for device in devices]
         engine = {"kind": "llama-server", "backend": backend, "version": version}
         engine |= {"processor": processor} if processor else {}
         engine |= {"flags": list(flags)} if flags is not None else {}
         self._write(f"catalog/hosts/{name}.yaml", {
             "host": name, "summary": "Made up.", "os": "linux", "cpus": cpus, "ram": {"total": ram[0], "free": ram[1]},
-            "engine": engine, "devices": list(devices),
+            "engine": engine, "devices": named,
         })  # fmt: skip
         return name
 

@@ -15,8 +15,10 @@ from typing import Any
 
 from gezel_rules.catalog.records import Entry
 from gezel_rules.documents.declare import SINGLE, TEXT, Either, List, Shape, required, whole
-from gezel_rules.documents.node import Node, did_you_mean
+from gezel_rules.documents.node import Node, Text, did_you_mean
 from gezel_rules.documents.read import Value, in_file_order, read
+from gezel_rules.documents.source import parse_yaml
+from gezel_rules.engines.llama_cpp.header_sense import contradictions
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.gguf import Array, Header, Tensor
 from gezel_rules.gguf.quants import QUANTS
@@ -46,7 +48,7 @@ HEADER = Shape(
             "One line per run of equal tensors: NAME TYPE DIMxDIM, ne0 first; blk.0-3,7.x stands for five tensors.",
         ),
     },
-    "A GGUF header: what decides memory. describe_header writes it.",
+    "A GGUF header: what decides memory. 'gezel-rules catalog header FILE' writes it.",
 )
 
 _LINE = re.compile(r"(\S+) +(\S+) +([1-9]\d{0,14}(?:x[1-9]\d{0,14}){0,3})", re.ASCII)
@@ -84,9 +86,18 @@ def draft_header_of(entry: Entry) -> Header | None:
 
 def _read(node: Node) -> Header:
     problems: list[Problem] = []
-    header = read_header_block(node, problems)
+    header = checked_header_block(node, problems)
     if problems:
         raise BadInput(in_file_order(problems))
+    return header
+
+
+def checked_header_block(node: Node, problems: list[Problem]) -> Header:
+    """``read_header_block``; where that finds nothing, what in the block contradicts the rest is among the problems."""
+    before = len(problems)
+    header = read_header_block(node, problems)
+    if len(problems) == before:
+        problems += contradictions(read(node, HEADER, []), header)
     return header
 
 
@@ -179,6 +190,14 @@ def _names(name: str) -> list[str]:
             return []
         layers.extend(range(int(first), int(last) + 1))
     return [f"{before}{layer}{after}" for layer in layers]
+
+
+def describe_file(header: Header, origin: str) -> Node:
+    """The ``header`` block of a model as ``describe_header`` writes it, read again: an entry can hold it. Raises
+    BadInput where it contradicts itself."""
+    block: Node = parse_yaml(Text("header", describe_header(header, origin))).value["header"]
+    _read(block)
+    return block
 
 
 def describe_header(header: Header, origin: str) -> str:

@@ -101,10 +101,15 @@ class LlamaCpp:
 
         return HEADER
 
-    def check_description(self, node: Node, problems: list[Problem]) -> None:
-        from gezel_rules.engines.llama_cpp.described_header import read_header_block
+    def describe_file(self, path: str, origin: str) -> Node:
+        from gezel_rules.engines.llama_cpp.described_header import describe_file
 
-        read_header_block(node, problems)
+        return describe_file(self.read_model(path, None), origin)
+
+    def check_description(self, node: Node, problems: list[Problem]) -> None:
+        from gezel_rules.engines.llama_cpp.described_header import checked_header_block
+
+        checked_header_block(node, problems)
 
     def model_facts(
         self, subject: Subject, settings: Mapping[str, Fact], policies: PolicySet, cache: Path | None

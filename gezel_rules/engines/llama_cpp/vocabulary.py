@@ -78,6 +78,17 @@ PINS = (
     entry_word("entry.threads", "integer", "CPU threads for generation"),
 )
 
+_SAMPLING = (
+    ("temperature", "number", "sampling temperature; 0 takes the likeliest token", None),
+    ("top_p", "number", "the likeliest tokens that together have this probability are kept; 1 keeps all", 1),
+    ("top_k", "integer", "as many of the likeliest tokens are kept; 0 keeps all", None),
+    ("min_p", "number", "tokens at least this probable, relative to the likeliest, are kept; 0 keeps all", 1),
+)
+SAMPLING = (
+    *(entry_word(f"entry.{name}", kind, says) for name, kind, says, _ in _SAMPLING),
+    *(setting_word(name, kind, says, minimum=0, maximum=most) for name, kind, says, most in _SAMPLING),
+)
+
 LAUNCH = (
     Word("launch.slot_directory", "text", "where slots may be saved", "settings", optional=True),
     Word("launch.packing_failed", "flag", "this build died over packed weights before", "remembered failures"),
@@ -106,4 +117,4 @@ SETTINGS = (
     setting_word("rpc", "list", "RPC servers whose devices this launch uses, each host:port"),
 )
 
-WORDS = (*SHARED, *ENGINE, *MODEL, *DRAFTERS, *PROJECTORS, *PINS, *LAUNCH, *SETTINGS)
+WORDS = (*SHARED, *ENGINE, *MODEL, *DRAFTERS, *PROJECTORS, *PINS, *SAMPLING, *LAUNCH, *SETTINGS)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.request import Request, urlopen
 
 from gezel_rules.documents.declare import Anything
+from gezel_rules.documents.source import Text, parse_yaml
 from gezel_rules.engines import plain_functions
 from gezel_rules.engines.family import (
     Contract,
@@ -149,6 +150,11 @@ class ToyFamily:
 
     def description(self) -> Any:
         return Anything()
+
+    def describe_file(self, path: str, origin: str) -> Any:
+        toy = self.read_model(path, None)
+        text = f"header: {{weights_bytes: {toy.weights_bytes}, bytes_per_token: {toy.bytes_per_token}}}\n"
+        return parse_yaml(Text(origin, text)).value["header"]
 
     def check_description(self, node: Any, problems: list[Any]) -> None:
         return None
