@@ -16,6 +16,7 @@ from gezel_rules.cli.ticker import ticking
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.launch import Launched
 from gezel_rules.session import to_stderr
+from gezel_rules.session.serving import serve
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
                     ticker.wipe()
                     _announce(engine, key_file, sys.stdout, args.json)
 
-                session.serve(prepared, interrupts, announce, ticker)
+                serve(session, prepared, interrupts, announce, ticker)
         except Interrupted:
             return 0
 

@@ -12,9 +12,9 @@ from gezel_rules.runtime.state_files import write_text
 
 
 @contextmanager
-def key_file(state_dir: Path, engine: Launched) -> Iterator[Path]:
-    """The file; the registry of running engines names it."""
-    path = state_dir / registry.KEYS / f"{engine.running.id}.key"
+def key_file(state_dir: Path, engine: Launched, name: str) -> Iterator[Path]:
+    """The file, of that name; the registry of running engines says where it is."""
+    path = state_dir / registry.KEYS / f"{name}.key"
     try:
         write_text(path, engine.running.key + "\n")
         registry.enter(state_dir, entry_of(engine.running, engine.order, str(path)))

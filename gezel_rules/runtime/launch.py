@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.family import DRAFTER, Contract, Program
-from gezel_rules.errors import EngineFailed
+from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import journal, leases, process, recover, registry, supervise
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
@@ -35,8 +35,9 @@ class Order(NamedTuple):
     """What to launch. ``contract`` says how the engine is spoken to; ``model_bytes`` scales the time-out; ``pools`` are
     the bytes to reserve per pool; ``build`` names the engine build; ``parts`` are what this launch has and recovery may
     leave out: policy's word for it (as ``catalog drafter``) → the key under which its failures are remembered;
-    ``called``: key → what people call it; ``left_out``: parts that recovery has left out on the way here; ``record`` is
-    what the journal keeps: facts, policy digest, plan."""
+    ``called``: key → what people call it; ``left_out``: parts that recovery has left out on the way here; ``folders``
+    are made before each start, since the engine does not make them; ``record`` is what the journal keeps: facts, policy
+    digest, plan."""
 
     engine: Program
     contract: Contract
@@ -49,6 +50,7 @@ class Order(NamedTuple):
     parts: Mapping[str, str] = {}
     called: Mapping[str, str] = {}
     left_out: Mapping[str, str] = {}
+    folders: tuple[str, ...] = ()
     record: Mapping[str, Any] = {}
 
 
@@ -93,9 +95,11 @@ class Launched:
 
 @contextmanager
 def launched(
-    order: Order, guide: Guide, rules: Supervision, state_dir: Path, environ: Mapping[str, str], interrupts: Interrupts
-) -> Iterator[Launched]:
-    """A ready engine for the length of the block. Raises EngineFailed when every recovery step is spent.
+    order: Order, guide: Guide, rules: Supervision, state_dir: Path, environ: Mapping[str, str], interrupts: Interrupts,
+    access: supervise.Access = supervise.NO_CLIENTS,
+) -> Iterator[Launched]:  # fmt: skip
+    """A ready engine for the length of the block, reached as ``access`` says. Raises EngineFailed when every recovery
+    step is spent, BadInput when the port is taken or a folder cannot be made.
 
     Whatever ends the block or the start (an error, Ctrl-C), the engine is stopped before it goes on.
     """
@@ -107,7 +111,7 @@ def launched(
         engine, failed = None, None
         try:
             with interrupts.held():
-                engine = _begin(order, rules, state_dir, environ)
+                engine = _begin(order, rules, state_dir, environ, access)
             failed = _await(engine, guide, rules, state_dir)
             if failed is None:
                 yield engine
@@ -118,11 +122,14 @@ def launched(
         order = _recovered(order, failed, tried, guide, rules, state_dir)
 
 
-def _begin(order: Order, rules: Supervision, state_dir: Path, environ: Mapping[str, str]) -> Launched:
+def _begin(
+    order: Order, rules: Supervision, state_dir: Path, environ: Mapping[str, str], access: supervise.Access
+) -> Launched:
     """Start the process and write down everything others must know of it."""
+    _make(order.folders)
     running = supervise.start(
         order.engine, order.contract, order.argv, order.env,
-        environ=environ, state_dir=state_dir, rules=rules, label=order.model,
+        environ=environ, state_dir=state_dir, rules=rules, label=order.model, access=access,
     )  # fmt: skip
     begun = {"engine": order.engine.command, "argv": order.argv, "model": order.model, "started": time.time()}
     try:
@@ -132,6 +139,14 @@ def _begin(order: Order, rules: Supervision, state_dir: Path, environ: Mapping[s
     except BaseException:
         supervise.stop(running, 0)
         raise
+
+
+def _make(folders: Sequence[str]) -> None:
+    for folder in folders:
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"{folder}: {(error.strerror or str(error)).lower()}") from None
 
 
 def entry_of(running: supervise.Running, order: Order, key_file: str = "") -> registry.Entry:
@@ -227,14 +242,14 @@ class Death(NamedTuple):
 
 def death_of(engine: Launched, guide: Guide, state_dir: Path) -> Death:
     """An engine that was ready and has ended. Before it ran long enough to be called steady, a part that its failure
-    speaks against is blamed; else its drafter, before its build is."""
+    speaks against is blamed; else its drafter, before its build is. What is blamed is not in the next order."""
     running, order = engine.running, engine.order
     running.log.join(2.0)
     exit_status = running.process.wait()
     verdict = guide.judge(running.log.lines(), exit_status)
     failure = _class(engine, exit_status, verdict, guide)
     early = time.monotonic() - engine.begun < engine.rules.steady
-    step = recover.suspect(engine.rules.steps, failure, order.parts) if early else None
+    step = recover.step_after_death(engine.rules.steps, failure, order.parts, guide.can, early=early)
     _blame(order, failure, step, engine.rules, state_dir, early)
     kept = incident(running, order, exit_status, verdict, state_dir)
     told_failure = EngineFailed(failure_message(exit_words(exit_status), verdict, kept))

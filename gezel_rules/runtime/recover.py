@@ -31,6 +31,20 @@ def suspect(steps: Sequence[Step], failure: str | None, parts: Collection[str]) 
     return next((step for step in steps if step.needs in parts and failure in step.failures), None)
 
 
+def step_after_death(
+    steps: Sequence[Step], failure: str | None, parts: Collection[str], can: Collection[str], *, early: bool
+) -> Step | None:
+    """The step after the death of an engine that was ready: the first that leaves out a part which is to blame, or that
+    helps with this failure class besides (``can``). A part that only some classes speak against is blamed ``early``
+    alone: it did not hurt an engine that ran for long."""
+    for step in steps:
+        named = failure in step.failures
+        to_blame = step.needs in parts and (not step.failures or (early and named))
+        if to_blame or (step.needs in can and named):
+            return step
+    return None
+
+
 def blame(
     state_dir: Path, build: str, parts: Mapping[str, str], failure: str | None, step: Step | None,
     steps: Sequence[Step], called: Mapping[str, str] = {},

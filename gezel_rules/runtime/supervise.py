@@ -46,6 +46,17 @@ class Running:
         return self.process.pid
 
 
+class Access(NamedTuple):
+    """How an engine's clients reach it: the port it took (0: none yet) and its key (empty: none yet). An engine that is
+    started again is given both, so that nobody loses it."""
+
+    port: int = 0
+    key: str = ""
+
+
+NO_CLIENTS = Access()
+
+
 class Readiness(NamedTuple):
     """How waiting ended: ready, or exited with a status as Python gives it, or neither in time."""
 
@@ -61,22 +72,22 @@ def new_key(tail: str = "") -> str:
 
 def start(
     engine: Program, contract: Contract, argv: Sequence[str], env: Mapping[str, str], *, environ: Mapping[str, str],
-    state_dir: Path, rules: Supervision, label: str,
+    state_dir: Path, rules: Supervision, label: str, access: Access = NO_CLIENTS,
 ) -> Running:  # fmt: skip
     """Start an engine; returns at once. Call from a thread that outlives it: on Linux the engine dies with it.
 
-    The key is in the environment alone: the caller's own where the engine's variable holds one, else a random one.
-    Raises BadInput when
-    the port is taken, EngineFailed when the program cannot be run.
+    The key is in the environment alone: the caller's own where the engine's variable holds one, else that of
+    ``access``, else a random one. Raises BadInput when the port is taken, EngineFailed when the program cannot be run.
     """
+    argv = _with_port(argv, access.port, rules)
     address = wanted_address(argv, rules)
-    key = environ.get(contract.key_variable) or new_key(contract.key_tail)
+    key = environ.get(contract.key_variable) or access.key or new_key(contract.key_tail)
     launch_id = new_id()
     log = EngineLog(
         _log_path(state_dir, label, launch_id, rules.log_launches), rules.log_bytes, rules.logs_kept,
         rules.first_lines, rules.last_lines, key.split(","),
     )  # fmt: skip
-    command = [*_tethered(), *engine.command, *argv, *_missing_port(argv, rules)]
+    command = [*_tethered(), *engine.command, *argv]
     try:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -125,8 +136,18 @@ def _require_free(address: Address) -> None:
         raise BadInput(f"cannot listen on {address.host} port {address.port}: {why}") from None
 
 
-def _missing_port(argv: Sequence[str], rules: Supervision) -> tuple[str, ...]:
-    return () if argument(argv, rules.port_flag) is not None else (rules.port_flag, str(rules.port_assumed))
+def _with_port(argv: Sequence[str], port: int, rules: Supervision) -> tuple[str, ...]:
+    """The argv with this port in place of its own; with 0 its own stands, or the one that policy assumes."""
+    flag = rules.port_flag
+    if not port and argument(argv, flag) is not None:
+        return tuple(argv)
+    before = [None, *argv]
+    others = [
+        word
+        for word, last in zip(argv, before, strict=False)
+        if flag not in (word, last) and not word.startswith(f"{flag}=")
+    ]
+    return (*others, flag, str(port or rules.port_assumed))
 
 
 def _log_path(state_dir: Path, label: str, launch_id: str, kept: int) -> Path:

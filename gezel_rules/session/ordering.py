@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from gezel_rules.engines.family import DEGRADATION, DRAFTER
-from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.planner.needs import Step
 from gezel_rules.planner.plan import Plan, build_of, plan_degraded, plan_without
@@ -22,7 +21,7 @@ def order_of(plan: Plan) -> Order:
         engine=plan.program, contract=plan.subject.family.contract, argv=tuple(plan.argv), env={},
         model=plan.subject.id, model_bytes=_size(plan.subject.model_path),
         pools={pool.name: pool.used for pool in plan.memory.pools}, build=build_of(plan.trace.facts),
-        parts=_parts(plan), called=_called(plan), record=plan_record(plan),
+        parts=_parts(plan), called=_called(plan), folders=_folders(plan), record=plan_record(plan),
     )  # fmt: skip
 
 
@@ -37,6 +36,12 @@ def _called(plan: Plan) -> dict[str, str]:
     """What people call the drafter that is remembered by its identity."""
     draft = plan.subject.draft
     return {draft.identity: draft.name} if draft else {}
+
+
+def _folders(plan: Plan) -> tuple[str, ...]:
+    """The directory for saved slots, where the launch names one: the engine refuses one that does not exist."""
+    fact = plan.trace.facts.get("launch.slot_directory")
+    return () if fact is None or fact.value is None else (str(fact.value),)
 
 
 def _size(path: str) -> int:
@@ -74,15 +79,3 @@ def _judge(plan: Plan) -> Callable[[Sequence[str], int | None], Any]:
         return classify(lines, log_policy(plan.trace.policies), known["backend"], exit_status, known["version"])
 
     return judge
-
-
-def make_slot_directory(plan: Plan) -> None:
-    """The directory for saved slots, where the launch names one: the engine refuses one that does not exist. Raises
-    BadInput when it cannot be made."""
-    fact = plan.trace.facts.get("launch.slot_directory")
-    if fact is None or fact.value is None:
-        return
-    try:
-        Path(fact.value).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"slot_save_path: {fact.value}: {(error.strerror or str(error)).lower()}") from None

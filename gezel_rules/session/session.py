@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules import DEFAULT_FAMILY, places
 from gezel_rules.errors import BadInput, Refused
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from gezel_rules.runtime.interrupts import Interrupts
     from gezel_rules.runtime.launch import Death, Guide, Launched, Order
     from gezel_rules.runtime.rules import Supervision
+    from gezel_rules.runtime.supervise import Access
 
 
 class Conditions(NamedTuple):
@@ -184,7 +184,7 @@ class Session(NamedTuple):
         """The order for MODEL, pulled if needed: planned, pulled, and planned again on the real header. ``say`` hears
         what is worth a line on the way. Raises BadInput, Refused when policy says no, TransferFailed."""
         from gezel_rules.runtime.supervise import wanted_address
-        from gezel_rules.session.ordering import guide_of, make_slot_directory, order_of
+        from gezel_rules.session.ordering import guide_of, order_of
 
         plan = self._launchable(model, conditions)
         rules = self.rules(plan.subject.family)
@@ -192,7 +192,6 @@ class Session(NamedTuple):
         if not plan.subject.installed:
             self.pull(plan)
             plan = self._launchable(model, conditions)
-        make_slot_directory(plan)
         guide = guide_of(plan, say)
         return Prepared(order_of(plan), plan.trace.value("prompt.endpoint"), guide, rules)
 
@@ -211,14 +210,16 @@ class Session(NamedTuple):
 
     @contextmanager
     def launched(
-        self, prepared: Prepared, interrupts: Interrupts, tick: Callable[[float], None] | None = None
-    ) -> Iterator[Launched]:
-        """A ready engine for the length of the block; ``tick`` hears the seconds waited for it. Raises EngineFailed
-        when it does not start and every recovery step is spent."""
+        self, prepared: Prepared, interrupts: Interrupts, tick: Callable[[float], None] | None = None,
+        access: Access | None = None,
+    ) -> Iterator[Launched]:  # fmt: skip
+        """A ready engine for the length of the block; ``tick`` hears the seconds waited for it; ``access``: how clients
+        reach it already. Raises EngineFailed when it does not start and every recovery step is spent, BadInput."""
         from gezel_rules.runtime.launch import launched
+        from gezel_rules.runtime.supervise import NO_CLIENTS
 
-        guide = prepared.guide._replace(tick=tick)
-        with launched(prepared.order, guide, prepared.rules, self.state, self.environ, interrupts) as engine:
+        guide, known = prepared.guide._replace(tick=tick), access or NO_CLIENTS
+        with launched(prepared.order, guide, prepared.rules, self.state, self.environ, interrupts, known) as engine:
             yield engine
 
     def death(self, prepared: Prepared, engine: Launched) -> Death | None:
@@ -226,46 +227,6 @@ class Session(NamedTuple):
         from gezel_rules.runtime.launch import death_of
 
         return death_of(engine, prepared.guide, self.state) if engine.ended(1.0) else None
-
-    # ---- serve
-
-    def serve(
-        self,
-        prepared: Prepared,
-        interrupts: Interrupts,
-        announce: Callable[[Launched, Path], None],
-        tick: Callable[[float], None] | None = None,
-    ) -> NoReturn:
-        """Serve until interrupted; after an unexpected end pause and start again, as often as policy allows.
-        ``announce`` hears of each engine that is ready, and of the file its key is in. Raises EngineFailed."""
-        deaths, rules = 0, prepared.rules
-        while True:
-            begun = time.monotonic()
-            death = self._until_it_dies(prepared, interrupts, announce, tick)
-            deaths = 1 if time.monotonic() - begun >= rules.steady else deaths + 1
-            if deaths > len(rules.restart_pauses):
-                raise death.failure
-            pause = rules.restart_pauses[deaths - 1]
-            said = f"{death.failure}; {death.said}" if death.said else f"{death.failure}"
-            prepared.guide.say(f"{said}; starting again in {pause:g} s")
-            prepared = prepared._replace(order=death.next_order or prepared.order)
-            time.sleep(pause)
-
-    def _until_it_dies(
-        self,
-        prepared: Prepared,
-        interrupts: Interrupts,
-        announce: Callable[[Launched, Path], None],
-        tick: Callable[[float], None] | None,
-    ) -> Death:
-        from gezel_rules.runtime.key_file import key_file
-        from gezel_rules.runtime.launch import death_of
-
-        with self.launched(prepared, interrupts, tick) as engine, key_file(self.state, engine) as path:
-            announce(engine, path)
-            while engine.running.process.poll() is None:  # short waits: a signal is handled between them everywhere
-                time.sleep(0.2)
-            return death_of(engine, prepared.guide, self.state)
 
 
 def session_for(policies: Path | None, catalog: Path | None, store: Path | None) -> Session:

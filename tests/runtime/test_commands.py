@@ -261,6 +261,9 @@ def test_serve_starts_a_dead_engine_again(served, surroundings):
     os.kill(shown["pid"], signal.SIGKILL)
     again = json.loads(child.stdout.readline())
     assert again["pid"] != shown["pid"]
+    assert [again[name] for name in ("model", "url", "key_file")] == [
+        shown[name] for name in ("model", "url", "key_file")
+    ]
     assert _get(again["url"], Path(again["key_file"]).read_text().strip()) == 200
     child.send_signal(signal.SIGINT)
     status, _, err = finish(child)

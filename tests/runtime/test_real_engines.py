@@ -111,6 +111,26 @@ def test_the_key_is_nowhere_but_in_the_environment_and_its_file(drive, state):
     assert list((state / "logs").iterdir())
 
 
+def test_port_key_and_order_stay_when_the_engine_is_killed(drive, state):
+    """Port 0 is chosen once; a client that knew the first engine reaches the second. The client's open connection
+    keeps the port busy for a while, as it does in earnest."""
+    child = drive("serve", *SMALL, "--json")
+    before = json.loads(child.stdout.readline())
+    key, (host, _, port) = Path(before["key_file"]).read_text(), before["url"].removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port))):
+        psutil.Process(before["pid"]).kill()
+        after = json.loads(child.stdout.readline())
+    same = ("model", "url", "key_file")
+    assert [after[name] for name in same] == [before[name] for name in same] and after["pid"] != before["pid"]
+    assert Path(after["key_file"]).read_text() == key
+    assert psutil.Process(after["pid"]).environ()["LLAMA_API_KEY"] == key.strip()
+    first, second = [json.loads(path.read_text())["launch"] for path in sorted((state / "journal").glob("*.json"))]
+    assert first["argv"] == second["argv"] and first["engine"] == second["engine"]
+    child.send_signal(signal.SIGINT)
+    assert finish(child)[0] == 0
+    assert not Path(after["key_file"]).exists()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_ctrl_c_at_a_random_moment(drive, nothing_left, state, seed):
     """Phases: our own start, the engine's, its loading, its answer. None leaves a process or a promise."""
