@@ -11,7 +11,7 @@ from gezel_rules.decisions.decide import decide
 from gezel_rules.engines.family import MemoryUse
 from gezel_rules.engines.llama_cpp.cards import ENDLESS, OnCards, memory_pools, on_busy_cards
 from gezel_rules.engines.llama_cpp.cards import largest as largest_card
-from gezel_rules.engines.llama_cpp.draft_context import DraftContext
+from gezel_rules.engines.llama_cpp.draft_context import DraftContext, draft_header
 from gezel_rules.engines.llama_cpp.loading import Loading, loading_of
 from gezel_rules.engines.llama_cpp.memory.checkpoints import checkpoint_bytes
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
@@ -59,7 +59,7 @@ def capacity(
     cards = device_pools(facts, kinds, held)
     ram = ram_pool(facts, kinds, held, cards)
     inputs = Inputs(cast("Header", subject.model), policies, facts, cards, cards, ram)
-    return _chosen(Capacity(inputs, DraftContext(_draft_header(subject, facts, cache), memory_tables(policies))))
+    return _chosen(Capacity(inputs, DraftContext(draft_header(subject, facts, cache), memory_tables(policies))))
 
 
 def _chosen(whole: Capacity) -> Capacity:
@@ -69,17 +69,6 @@ def _chosen(whole: Capacity) -> Capacity:
     inputs = whole.inputs
     trace = decide(inputs.policies, {**inputs.facts, **whole.facts()}, whole.functions(), ("gpu.alone",))
     return whole.on_largest if trace.value("gpu.alone") is True else whole
-
-
-def _draft_header(subject: Subject, facts: Mapping[str, Fact], cache: Path | None) -> Header | None:
-    """The drafter whose context counts: the operator's own, else the catalog's where no measured figure covers it."""
-    own = facts["settings.draft_model"].value
-    if own is not None:
-        from gezel_rules.engines.llama_cpp.draft_facts import own_drafter
-
-        return own_drafter(own, cache)
-    draft = subject.draft
-    return cast("Header", draft.model) if draft is not None and draft.here and not draft.measured else None
 
 
 class Capacity:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
 from gezel_rules.engines.llama_cpp.memory.checkpoints import drafter_checkpoint_bytes
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
@@ -9,6 +13,21 @@ from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
 from gezel_rules.engines.llama_cpp.memory.tables import MemoryTables
 from gezel_rules.errors import BadInput
 from gezel_rules.gguf.records import Header
+
+if TYPE_CHECKING:
+    from gezel_rules.engines.subject import Subject
+    from gezel_rules.facts.fact import Fact
+
+
+def draft_header(subject: Subject, facts: Mapping[str, Fact], cache: Path | None) -> Header | None:
+    """The drafter whose context counts: the operator's own, else the catalog's where no measured figure covers it."""
+    own = facts["settings.draft_model"].value
+    if own is not None:
+        from gezel_rules.engines.llama_cpp.draft_facts import own_drafter
+
+        return own_drafter(own, cache)
+    draft = subject.draft
+    return cast("Header", draft.model) if draft is not None and draft.here and not draft.measured else None
 
 
 class DraftContext:
