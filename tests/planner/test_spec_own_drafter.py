@@ -169,3 +169,11 @@ def test_through_the_command_line(own, capsys: pytest.CaptureFixture[str]) -> No
     assert "'draft model is not eagle3'" in " ".join(capsys.readouterr().out.split())
     assert main(["plan", "qwen3-8b", "--host", "rtx-4090", "--set", "draft_model=/nowhere/d.gguf"]) == 1
     assert "/nowhere/d.gguf" in capsys.readouterr().out
+
+
+def test_a_projector_forced_to_draft_is_refused(world: World, own) -> None:
+    """The engine exits: CLIP cannot be used as main model."""
+    world.entry("m")
+    launch = world.plan("m", "card", own(gemma3_projector()), "spec_type=draft-simple")
+    assert launch["refusal"] == "draft-model"
+    assert "is a projector" in launch.because("refusal")
