@@ -123,7 +123,7 @@ def named_devices(facts: Mapping[str, Fact]) -> Sequence[str] | None:
 def lessened(pool: Pool, share: float) -> Pool:
     """The pool with only a share of it counted on."""
     usable = None if pool.usable is None else int(pool.usable * share)
-    return pool._replace(usable=usable, why=f"{share:.0%} of ({pool.why}), for it ran out of memory")
+    return pool._replace(usable=usable, why=f"{share * 100:.2g}% of ({pool.why}), for it ran out of memory")
 
 
 def ram_pool(

@@ -60,13 +60,18 @@ class Fit(Protocol):
         """The same under other facts."""
         ...
 
-    def degraded(self) -> Fit | None:
-        """The same with one step less of each device; ``None`` when policy has no step left."""
+    def measured(self, facts: Mapping[str, Fact], held: Mapping[str, int]) -> Fit:
+        """The same on memory as it is now: ``held`` by other launches, by pool; never more of a device than before."""
+        ...
+
+    def degraded(self, memory: MemoryUse) -> Fit | None:
+        """The same with so much less of each device that a launch that took ``memory`` would not fit; ``None`` when
+        policy has no step left."""
         ...
 
     @property
     def share(self) -> float:
-        """How much of each device is counted on, after so many steps down."""
+        """How much of each device is counted on, after the steps down."""
         ...
 
     def exceeded_by(self, memory: MemoryUse) -> bool:

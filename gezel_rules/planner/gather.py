@@ -43,6 +43,11 @@ class Said(NamedTuple):
     assignments: Sequence[str]
 
 
+def is_memory(name: str) -> bool:
+    """Whether a fact of the machine tells of its memory, which other programs take and give back."""
+    return name == "devices" or name.startswith(("gpu.", "host.ram_"))
+
+
 def setting_facts(family: Family, policies: PolicySet, said: Said, model: str) -> Facts:
     """The operator's settings by level. Raises BadInput for an unknown setting or a value of the wrong type; one that
     another family knows is left to that family."""

@@ -11,6 +11,7 @@ from gezel_rules.catalog.find import ids
 from gezel_rules.decisions.decide import Trace, decide
 from gezel_rules.engines import registry
 from gezel_rules.engines.family import DRAFTER
+from gezel_rules.errors import GezelError
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.planner import gather
 from gezel_rules.planner.argv import Flag, flags
@@ -99,11 +100,15 @@ def plan_without_drafter(plan: Plan) -> Plan:
     return _under(plan, {"launch.draft_failed": Fact(True, "this launch")})
 
 
-def plan_without(plan: Plan, part: str) -> Plan | None:
+def plan_without(plan: Plan, part: str, held: Mapping[str, int] | None = None) -> Plan | None:
     """The same launch after a part of it failed, by policy's word for the part: the family says which fact that is.
-    ``None`` when it changes nothing, or what is left is refused."""
+    With ``held``, on the memory that is free now. ``None`` when it changes nothing, or what is left is refused."""
     failed = {**plan.subject.family.leaves_out, DRAFTER: "launch.draft_failed"}
-    after = _under(plan, {failed[part]: Fact(True, "this launch")}) if part in failed else plan
+    if part not in failed:
+        return None
+    facts, fit = _now(plan, held)
+    facts |= {failed[part]: Fact(True, "this launch")}
+    after = _again(plan, fit.with_facts(facts), facts)
     return None if after.refused or after.argv == plan.argv else after
 
 
@@ -112,19 +117,38 @@ def _under(plan: Plan, changed: Mapping[str, Fact]) -> Plan:
     return _again(plan, plan.fit.with_facts(facts), facts)
 
 
-def plan_degraded(plan: Plan) -> Plan | None:
+def plan_degraded(plan: Plan, held: Mapping[str, int] | None = None) -> Plan | None:
     """The same launch with less of each card, after the GPU ran out of memory: the first step that changes a flag.
+    With ``held`` (bytes that other launches have reserved, by pool) memory is measured anew first, and where that alone
+    changes a flag, it is the step.
 
     ``None`` when policy has no step left, or what is left would not fit.
     """
-    less = plan.fit.degraded()
+    taken, (facts, fit) = plan.memory, _now(plan, held)
+    less = fit if fit.exceeded_by(taken) else fit.degraded(taken)
     while less is not None:
-        if less.exceeded_by(plan.memory):
-            after = _again(plan, less, dict(plan.trace.facts))
-            if after.argv != plan.argv:
-                return None if after.refused else after
-        less = less.degraded()
+        after = _again(plan, less, facts)
+        if after.argv != plan.argv:
+            return None if after.refused else after
+        less = less.degraded(taken)
     return None
+
+
+def _now(plan: Plan, held: Mapping[str, int] | None) -> tuple[dict[str, Fact], Fit]:
+    """The plan's facts and arithmetic, on the memory that is free now where ``held`` is given. A machine that does not
+    list the same devices as before (a driver that broke) is taken as it was."""
+    facts, request = dict(plan.trace.facts), plan.request
+    if held is None:
+        return facts, plan.fit
+    machine = gather.Machine(request.host, plan.program, request.cache, request.environ)
+    try:
+        found = gather.machine_facts(machine, plan.subject.family, plan.trace.policies, facts)
+    except GezelError:
+        return facts, plan.fit
+    if found["gpu.devices"].value != facts["gpu.devices"].value:
+        return facts, plan.fit
+    facts |= {name: fact for name, fact in found.items() if gather.is_memory(name)}
+    return facts, plan.fit.measured(facts, held)
 
 
 def _again(plan: Plan, fit: Fit, facts: dict[str, Fact]) -> Plan:

@@ -119,7 +119,7 @@ def ladder(plan: Plan) -> Iterator[dict[str, Any]]:
         degraded = plan_degraded(before)
         if degraded is None:
             return
-        yield _rung(f"with {degraded.fit.share:.0%} of each card", before, degraded)
+        yield _rung(f"with {degraded.fit.share * 100:.2g}% of each card", before, degraded)
         before = degraded
 
 

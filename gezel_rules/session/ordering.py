@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +51,15 @@ def _size(path: str) -> int:
         return 0
 
 
-def guide_of(plan: Plan, say: Callable[[str], None]) -> Guide:
-    """Judges logs by the log policies, and gives the next order after a failure."""
+def guide_of(plan: Plan, say: Callable[[str], None], held: Callable[[], Mapping[str, int]]) -> Guide:
+    """Judges logs by the log policies, and gives the next order after a failure, on the memory that is free then;
+    ``held()``: bytes that other launches have reserved, by pool."""
     current, tried = [plan], {tuple(plan.argv)}
 
     def again(step: Step) -> Order | None:
-        following = plan_degraded(current[0]) if step.needs == DEGRADATION else plan_without(current[0], step.needs)
+        before, others = current[0], held()
+        degrades = step.needs == DEGRADATION
+        following = plan_degraded(before, others) if degrades else plan_without(before, step.needs, others)
         if following is None or tuple(following.argv) in tried:
             return None  # what failed already is not started again
         current[0] = following

@@ -192,7 +192,7 @@ class Session(NamedTuple):
         if not plan.subject.installed:
             self.pull(plan)
             plan = self._launchable(model, conditions)
-        guide = guide_of(plan, say)
+        guide = guide_of(plan, say, self._held)
         return Prepared(order_of(plan), plan.trace.value("prompt.endpoint"), guide, rules)
 
     def _launchable(self, model: str, conditions: Conditions) -> Plan:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +19,9 @@ from gezel_rules.engines.family import Program
 
 FAKE = Path(__file__).parent / "fake_engine.py"
 MARK = "GEZEL_TEST_MARK"
+DATA = Path(__file__).parents[1] / "data"
+HELP = DATA / "engine-help" / "llama-server-0.6.0-dev.help.txt"
+SAYS = "0.00.1 I cmn  common_param: system_info: n_threads = 2 | CPU : SSE3 = 1 | AVX2 = 1 | REPACK = 1 | "
 
 
 @pytest.fixture
@@ -96,6 +101,50 @@ def children():
     for child in begun:
         child.kill()
         child.communicate()
+
+
+@pytest.fixture
+def answering(tmp_path):
+    """Makes a fake llama-server that answers as the real one when asked about itself, and then has faults. It lists the
+    devices that are in the file ``devices`` beside it."""
+
+    def make(*faults: str) -> str:
+        path = tmp_path / "fake-llama-server"
+        (tmp_path / "devices").touch()
+        path.write_text(
+            "#!/bin/sh\n"
+            'case "$*" in\n'
+            "  --version) echo 'version: 0.6.0 (build 1, commit unknown)' >&2 ;;\n"
+            f"  --help) cat '{HELP}' ;;\n"
+            f"  --list-devices) echo 'Available devices:'; cat '{tmp_path}/devices' ;;\n"
+            f"  *no-model.gguf*) echo '{SAYS}' >&2; exit 1 ;;\n"
+            f'  *) exec {sys.executable} {FAKE} {" ".join(faults)} "$@" ;;\n'
+            "esac\n"
+        )
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model of a real shape; its weights are a hole in the file."""
+    path, name = tmp_path_factory.mktemp("models") / "small.gguf", "llama-3.2-1b.gguf"
+    path.write_bytes(gzip.decompress((DATA / "headers" / f"{name}.head.gz").read_bytes()))
+    os.truncate(path, json.loads((DATA / "headers" / "index.json").read_text())[name]["file_bytes"])
+    return str(path)
+
+
+@pytest.fixture
+def gezel(children, environ, state, tmp_path):
+    """Starts a command."""
+    directories = {"GEZEL_STATE": str(state), "GEZEL_CACHE": str(tmp_path / "cache")}
+
+    def start(*args: str, stdin: int = subprocess.DEVNULL):
+        return children([sys.executable, "-m", "gezel_rules.cli", *args], stdin=stdin, env={**environ, **directories})
+
+    return start
 
 
 @pytest.fixture(params=["embedded", "llama-server"])

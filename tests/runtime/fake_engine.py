@@ -1,11 +1,11 @@
 """A program with llama-server's manners and whatever fault a test asks for: ``python fake_engine.py FAULT… FLAGS…``.
 
 Faults: ``slow=S`` loads for S seconds, ``crash=N`` exits with N while loading, ``oom`` prints a CUDA out-of-memory and
-exits 1, ``deaf`` ignores SIGTERM, ``child`` starts a deaf child, ``dies=N`` answers N pieces and aborts, ``silent``
-never listens, ``endless`` answers without end, ``stranger`` takes any key, ``refuses`` answers requests with an error,
-``blabs`` prints its key, ``lies=PORT`` claims to listen there before it does elsewhere, ``packs=N`` dies of signal N
-while loading and ``packs-late=N`` with the first token, both unless ``--no-repack`` is among the flags, ``complains``
-says that some file is not there, and goes on.
+exits 1, ``oom-above=N`` does so for a window above N tokens, ``deaf`` ignores SIGTERM, ``child`` starts a deaf child,
+``dies=N`` answers N pieces and aborts, ``silent`` never listens, ``endless`` answers without end, ``stranger`` takes
+any key, ``refuses`` answers requests with an error, ``blabs`` prints its key, ``lies=PORT`` claims to listen there
+before it does elsewhere, ``packs=N`` dies of signal N while loading and ``packs-late=N`` with the first token, both
+unless ``--no-repack`` is among the flags, ``complains`` says that some file is not there, and goes on.
 """
 
 from __future__ import annotations
@@ -80,6 +80,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"data: [DONE]\n\n")
 
 
+def window() -> int:
+    """Tokens of all slots that the flags ask for; 0 when they do not say."""
+    return next((int(after) for flag, after in itertools.pairwise(sys.argv) if flag in ("-c", "--ctx-size")), 0)
+
+
 def main() -> None:
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
@@ -93,7 +98,7 @@ def main() -> None:
         say(f"api key: {KEY}")
     if "lies" in FAULTS:
         say(f"listening on http://127.0.0.1:{FAULTS['lies']}")
-    if "oom" in FAULTS:
+    if "oom" in FAULTS or window() > float(FAULTS.get("oom-above", "inf")):
         say(
             "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 9000.00 MiB on device 0:"
             " cudaMalloc failed: out of memory"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import pty
-import subprocess
-import sys
 from pathlib import Path
 from types import MappingProxyType
 
@@ -22,10 +19,6 @@ from gezel_rules.runtime import recover
 from gezel_rules.runtime.interrupts import Interrupts
 from gezel_rules.runtime.launch import Guide, Order, death_of, launched
 
-FAKE = Path(__file__).parent / "fake_engine.py"
-DATA = Path(__file__).parents[1] / "data"
-HELP = DATA / "engine-help" / "llama-server-0.6.0-dev.help.txt"
-SAYS = "0.00.1 I cmn  common_param: system_info: n_threads = 2 | CPU : SSE3 = 1 | AVX2 = 1 | REPACK = 1 | "
 PORT = ("--port", "0")
 SIGNALS = pytest.mark.parametrize("signal", [4, 11])
 pytestmark = pytest.mark.usefixtures("nothing_left")
@@ -158,65 +151,23 @@ def test_what_is_remembered_is_kept_by_build(state):
 # --- the commands, with plans of their own ---
 
 
-@pytest.fixture
-def program(tmp_path):
-    """Makes a fake llama-server that answers as the real one when asked about itself, and then has faults."""
-
-    def make(*faults: str) -> str:
-        path = tmp_path / "fake-llama-server"
-        path.write_text(
-            "#!/bin/sh\n"
-            'case "$*" in\n'
-            "  --version) echo 'version: 0.6.0 (build 1, commit unknown)' >&2 ;;\n"
-            f"  --help) cat '{HELP}' ;;\n"
-            "  --list-devices) echo 'Available devices:' ;;\n"
-            f"  *no-model.gguf*) echo '{SAYS}' >&2; exit 1 ;;\n"
-            f'  *) exec {sys.executable} {FAKE} {" ".join(faults)} "$@" ;;\n'
-            "esac\n"
-        )
-        path.chmod(0o755)
-        return str(path)
-
-    return make
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """A model of a real shape; its weights are a hole in the file."""
-    path, name = tmp_path_factory.mktemp("models") / "small.gguf", "llama-3.2-1b.gguf"
-    path.write_bytes(gzip.decompress((DATA / "headers" / f"{name}.head.gz").read_bytes()))
-    os.truncate(path, json.loads((DATA / "headers" / "index.json").read_text())[name]["file_bytes"])
-    return str(path)
-
-
-@pytest.fixture
-def gezel(children, environ, state, tmp_path):
-    """Starts a command."""
-    directories = {"GEZEL_STATE": str(state), "GEZEL_CACHE": str(tmp_path / "cache")}
-
-    def start(*args: str, stdin: int = subprocess.DEVNULL):
-        return children([sys.executable, "-m", "gezel_rules.cli", *args], stdin=stdin, env={**environ, **directories})
-
-    return start
-
-
 def finish(child):
     out, err = child.communicate(timeout=120)
     return child.returncode, out, err
 
 
 @pytest.mark.parametrize("fault", ["packs=4", "packs=11", "packs-late=4", "packs-late=11"])
-def test_run_answers_all_the_same_and_starts_unpacked_from_then_on(gezel, program, model, fault):
-    command = ("run", model, "one two", "--engine", program(fault), "--set", "window=512")
+def test_run_answers_all_the_same_and_starts_unpacked_from_then_on(gezel, answering, model, fault):
+    command = ("run", model, "one two", "--engine", answering(fault), "--set", "window=512")
     status, out, err = finish(gezel(*command))
     assert (status, out) == (0, "one two \n"), err
     assert err.count("\n") == 1 and "trying again: no-repack" in err
     assert finish(gezel(*command)) == (0, "one two \n", "")
 
 
-def test_in_a_talk_the_first_prompt_is_asked_again(gezel, program, model):
+def test_in_a_talk_the_first_prompt_is_asked_again(gezel, answering, model):
     ours, theirs = pty.openpty()
-    command = ("run", model, "--engine", program("packs-late=4"), "--set", "window=512")
+    command = ("run", model, "--engine", answering("packs-late=4"), "--set", "window=512")
     child = gezel(*command, stdin=theirs)
     os.close(theirs)
     os.write(ours, b"one two\nthree\n/bye\n")
@@ -226,14 +177,14 @@ def test_in_a_talk_the_first_prompt_is_asked_again(gezel, program, model):
     assert "trying again: no-repack" in err
 
 
-def test_run_says_what_happened_when_the_operator_wants_it_packed(gezel, program, model):
+def test_run_says_what_happened_when_the_operator_wants_it_packed(gezel, answering, model):
     asked = ("--set", "window=512", "--set", "repack=on")
-    status, out, err = finish(gezel("run", model, "one two", "--engine", program("packs-late=4"), *asked))
+    status, out, err = finish(gezel("run", model, "one two", "--engine", answering("packs-late=4"), *asked))
     assert (status, out) == (3, "") and "SIGILL" in err and "no-repack" not in err
 
 
-def test_serve_starts_again_unpacked(gezel, program, model):
-    child = gezel("serve", model, "--json", "--engine", program("packs-late=4"), "--set", "window=512")
+def test_serve_starts_again_unpacked(gezel, answering, model):
+    child = gezel("serve", model, "--json", "--engine", answering("packs-late=4"), "--set", "window=512")
     _post(json.loads(child.stdout.readline()), answers=False)
     _post(json.loads(child.stdout.readline()), answers=True)
     child.terminate()

@@ -12,6 +12,7 @@ from gezel_rules.engines.family import MemoryUse
 from gezel_rules.engines.llama_cpp.cards import ENDLESS, OnCards, memory_pools, on_busy_cards
 from gezel_rules.engines.llama_cpp.cards import largest as largest_card
 from gezel_rules.engines.llama_cpp.draft_context import DraftContext, draft_header
+from gezel_rules.engines.llama_cpp.inputs import Inputs, exceeds, less, measured
 from gezel_rules.engines.llama_cpp.loading import Loading, loading_of
 from gezel_rules.engines.llama_cpp.memory.checkpoints import checkpoint_bytes
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
@@ -22,11 +23,10 @@ from gezel_rules.engines.llama_cpp.memory.search import largest, widest
 from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor, memory_tables
 from gezel_rules.engines.llama_cpp.memory_use import as_policies_read, memory_use, usable_fact
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
-from gezel_rules.engines.llama_cpp.rows import Degradation, KvType, PlacementMode, Window
+from gezel_rules.engines.llama_cpp.rows import KvType, PlacementMode, Window
 from gezel_rules.engines.plain_functions import CALLABLES
-from gezel_rules.engines.pools import Pool, PoolKind, device_pools, lessened, ram_pool
+from gezel_rules.engines.pools import Pool, PoolKind, device_pools, ram_pool
 from gezel_rules.facts.fact import UNKNOWN, Fact
-from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.decisions.decide import Trace
@@ -36,19 +36,6 @@ if TYPE_CHECKING:
     from gezel_rules.policy.model import PolicySet
 
 _FIXED = ("n_gpu_layers", "n_cpu_moe")  # settings by which an operator decides what the GPU gets
-
-
-class Inputs(NamedTuple):
-    """What the arithmetic rests on: the model, the policies, the facts, the pools of the machine (of the cards
-    ``offered``, the launch may take ``cards``), and how often the cards were lessened after they ran out of memory."""
-
-    header: Header
-    policies: PolicySet
-    facts: Mapping[str, Fact]
-    offered: tuple[Pool, ...]
-    cards: tuple[Pool, ...]
-    ram: Pool
-    steps_down: int = 0
 
 
 def capacity(
@@ -97,27 +84,24 @@ class Capacity:
         """The same machine and model under other facts."""
         return _chosen(self._again(self.inputs._replace(facts=facts, cards=self.inputs.offered)))
 
-    def degraded(self) -> Capacity | None:
-        """The same with one step less of each card; ``None`` when policy has no step left."""
-        rule = self._degradation()
-        if not self.cards or self.inputs.steps_down >= rule.most:
-            return None
-        cards = tuple(lessened(card, rule.share) for card in self.inputs.offered)
-        steps = self.inputs.steps_down + 1
-        return _chosen(self._again(self.inputs._replace(offered=cards, cards=cards, steps_down=steps)))
+    def measured(self, facts: Mapping[str, Fact], held: Mapping[str, int]) -> Capacity:
+        """The same on memory as it is now, never more of a card than before."""
+        return _chosen(self._again(measured(self.inputs, facts, held)))
+
+    def degraded(self, memory: MemoryUse) -> Capacity | None:
+        """The same with so much less of each card that a launch that took ``memory`` would not fit; ``None`` when
+        policy has no step left."""
+        inputs = less(self.inputs, memory)
+        return _chosen(self._again(inputs)) if inputs else None
 
     @property
     def share(self) -> float:
-        """How much of each card is counted on, after so many steps down."""
-        return float(self._degradation().share ** self.inputs.steps_down)
-
-    def _degradation(self) -> Degradation:
-        return self.inputs.policies.row("degradation", "step", Degradation)
+        """How much of each card is counted on, after the steps down."""
+        return self.inputs.share
 
     def exceeded_by(self, memory: MemoryUse) -> bool:
         """Whether a launch takes more of some card than there is."""
-        usable = {card.name: card.usable for card in self.cards if card.usable is not None}
-        return any(pool.used > usable[pool.name] for pool in memory.pools if pool.name in usable)
+        return exceeds(memory, self.cards)
 
     @cached_property
     def geometry(self) -> Geometry:
