@@ -31,6 +31,13 @@ class MemoryLimit(NamedTuple):
     file: Path
 
 
+class OomKills(NamedTuple):
+    """How many processes of a group the kernel has killed for lack of memory, and the file that says so."""
+
+    count: int
+    file: Path
+
+
 class CpuQuota(NamedTuple):
     """How many CPUs' worth of time a group may use (a fraction is possible), and the file that says so."""
 
@@ -133,6 +140,18 @@ def memory_limits(tree: Tree) -> Iterator[MemoryLimit]:
             numbers = _whole_numbers(read(group.directory / name) or "")
             if len(numbers) == 1 and numbers[0] >= 0:
                 yield MemoryLimit(numbers[0], _used(group), group.directory / name)
+
+
+def oom_kills(tree: Tree) -> OomKills | None:
+    """The count of this process's own group; ``None`` where the kernel keeps none. Those of the groups above count
+    strangers too."""
+    for group in groups(tree, "memory"):
+        path = group.directory / ("memory.events" if group.version == 2 else "memory.oom_control")
+        for line in (read(path) or "").splitlines():
+            key, _, value = line.partition(" ")
+            if key == "oom_kill" and value.isdecimal():
+                return OomKills(int(value), path)
+    return None
 
 
 def _used(group: Group) -> int | None:

@@ -50,6 +50,12 @@ class Restarts(NamedTuple):
     steady_seconds: float
 
 
+class KillEvidence(NamedTuple):
+    """The row ``pressure`` of ``kill_evidence``."""
+
+    percent: float
+
+
 class EngineLogs(NamedTuple):
     """The row ``file`` of ``engine_logs``."""
 
@@ -65,6 +71,7 @@ TABLES = {
     "endpoints": TableNeed(record=Endpoint),
     "engine_address": TableNeed(("argv",), EngineAddress),
     "engine_logs": TableNeed(("file",), EngineLogs),
+    "kill_evidence": TableNeed(("pressure",), KillEvidence),
     "listening_lines": TableNeed(of="str", listed=True),
     "pool_kinds": TableNeed(("discrete", "integrated", "unified", "rpc", "ram"), PoolKind),
     "recovery_steps": TableNeed(record=Step, listed=True),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from gezel_rules.engines.family import DRAFTER, Contract, Program
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.record import NamedTuple
-from gezel_rules.runtime import journal, leases, process, recover, registry, supervise
+from gezel_rules.runtime import journal, killed, leases, process, recover, registry, supervise
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.rules import Step, Supervision
 from gezel_rules.runtime.state_files import write_json
@@ -70,16 +70,17 @@ class Guide(NamedTuple):
 
 class Launched:
     """An engine that is ready: the process, its order, the rules it is supervised by, the verdict on its start, and
-    what must be undone at its end. ``begun``: when it was started, on the monotonic clock."""
+    what must be undone at its end. ``begun``: when it was started, on the monotonic clock; ``before``: what the system
+    showed of memory then."""
 
-    __slots__ = ("begun", "entry_file", "lease", "order", "record_file", "rules", "running", "verdict")
+    __slots__ = ("before", "begun", "entry_file", "lease", "order", "record_file", "rules", "running", "verdict")
 
     def __init__(
         self, running: supervise.Running, order: Order, rules: Supervision, record_file: Path, entry_file: Path,
-        lease: Path,
+        lease: Path, before: killed.Before,
     ) -> None:  # fmt: skip
         self.running, self.order, self.rules, self.record_file = running, order, rules, record_file
-        self.entry_file, self.lease = entry_file, lease
+        self.entry_file, self.lease, self.before = entry_file, lease, before
         self.verdict: Verdict | None = None
         self.begun = time.monotonic()
 
@@ -127,6 +128,7 @@ def _begin(
 ) -> Launched:
     """Start the process and write down everything others must know of it."""
     _make(order.folders)
+    before = killed.look()
     running = supervise.start(
         order.engine, order.contract, order.argv, order.env,
         environ=environ, state_dir=state_dir, rules=rules, label=order.model, access=access,
@@ -135,7 +137,8 @@ def _begin(
     try:
         record_file = journal.append(state_dir, {**order.record, "launch": begun}, running.log.secrets)
         lease = leases.take(state_dir, order.pools, running.pid)
-        return Launched(running, order, rules, record_file, registry.enter(state_dir, entry_of(running, order)), lease)
+        entry_file = registry.enter(state_dir, entry_of(running, order))
+        return Launched(running, order, rules, record_file, entry_file, lease, before)
     except BaseException:
         supervise.stop(running, 0)
         raise
@@ -172,7 +175,7 @@ def _await(engine: Launched, guide: Guide, rules: Supervision, state_dir: Path) 
     running, order = engine.running, engine.order
     timeout = rules.ready_timeout(order.model_bytes)
     result = supervise.wait_ready(running, timeout, rules, guide.tick)
-    verdict = engine.verdict = guide.judge(running.log.lines(), result.exit_status)
+    verdict = engine.verdict = _judged(engine, result.exit_status, guide)
     outcome: dict[str, Any] = {"ready": result.ready, "seconds": round(result.seconds, 3), **told(verdict)}
     if result.ready:
         registry.enter(state_dir, entry_of(running, order))
@@ -185,6 +188,13 @@ def _await(engine: Launched, guide: Guide, rules: Supervision, state_dir: Path) 
     how = exit_words(result.exit_status) if result.exit_status is not None else f"was not ready after {timeout:.0f} s"
     message = failure_message(how, verdict, incident(running, order, result.exit_status, verdict, state_dir))
     return Failed(result.exit_status, _class(engine, result.exit_status, verdict, guide), message)
+
+
+def _judged(engine: Launched, exit_status: int | None, guide: Guide) -> Verdict | None:
+    """The verdict on the log, and on what the system shows of a SIGKILL."""
+    running = engine.running
+    lines = killed.line_on(exit_status, running.pid, engine.before, engine.rules.short_memory)
+    return guide.judge([*running.log.lines(), *lines], exit_status)
 
 
 def told(verdict: Verdict | None) -> dict[str, Any]:
@@ -246,7 +256,7 @@ def death_of(engine: Launched, guide: Guide, state_dir: Path) -> Death:
     running, order = engine.running, engine.order
     running.log.join(2.0)
     exit_status = running.process.wait()
-    verdict = guide.judge(running.log.lines(), exit_status)
+    verdict = _judged(engine, exit_status, guide)
     failure = _class(engine, exit_status, verdict, guide)
     early = time.monotonic() - engine.begun < engine.rules.steady
     step = recover.step_after_death(engine.rules.steps, failure, order.parts, guide.can, early=early)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gezel_rules.errors import BadInput
-from gezel_rules.planner.needs import Endpoint, EngineAddress, EngineLogs, Restarts, Step, Time
+from gezel_rules.planner.needs import Endpoint, EngineAddress, EngineLogs, KillEvidence, Restarts, Step, Time
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.record import NamedTuple
 
@@ -15,7 +15,8 @@ __all__ = ["Step", "Supervision", "argument", "supervision"]
 
 class Supervision(NamedTuple):
     """Times in seconds, sizes in bytes, rates in bytes per second (0: the size of a model does not count);
-    ``listening`` finds host and port in a log line."""
+    ``listening`` finds host and port in a log line;
+    ``short_memory``: percent of PSI's ``full avg10`` from which a SIGKILL is one for lack of memory."""
 
     host_flag: str
     host_assumed: str
@@ -30,6 +31,7 @@ class Supervision(NamedTuple):
     steps: tuple[Step, ...]
     restart_pauses: tuple[float, ...]
     steady: float
+    short_memory: float
     log_bytes: int
     logs_kept: int
     log_launches: int
@@ -60,6 +62,7 @@ def supervision(policies: PolicySet) -> Supervision:
         steps=policies.listed("recovery_steps", Step),
         restart_pauses=restarts.pauses,
         steady=restarts.steady_seconds,
+        short_memory=policies.row("kill_evidence", "pressure", KillEvidence).percent,
         log_bytes=logs.bytes,
         log_launches=logs.launches,
         logs_kept=logs.kept,
