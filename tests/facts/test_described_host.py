@@ -50,6 +50,49 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+PREFIXES = {
+    "CUDA": {"backend": "cuda"}, "Vulkan": {"backend": "vulkan"}, "RPC": {"backend": "cpu", "kind": "rpc"},
+}  # fmt: skip
+
+
+def listed(path: Path, *names: str, backend: str = "cuda", kind: str = "discrete") -> list[str]:
+    """What is said of a host whose engine is of a backend and lists devices of these names."""
+    devices = [f"  - {{name: {name}, description: x, kind: {kind}, total: 8 GB, free: 8 GB}}\n" for name in names]
+    text = TEXT.replace("backend: vulkan", f"backend: {backend}").partition("  - {name")[0]
+    path.write_text(text + "".join(devices))
+    try:
+        load_host(path, {"device_prefixes": PREFIXES})
+    except BadInput as error:
+        return [problem.message for problem in error.problems]
+    return []
+
+
+@pytest.mark.parametrize(
+    "names", [("CUDA0",), ("CUDA1",), ("CUDA0", "Vulkan0"), ("CUDA0", "Vulkan0", "Vulkan1"), ("NewChip0", "CUDA0")]
+)
+def test_a_build_of_several_backends_lists_the_devices_of_each_from_nought(path: Path, names: tuple[str, ...]) -> None:
+    assert listed(path, *names) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("Vulkan1",), "'Vulkan1' is a device of vulkan, but 'engine.backend' is cuda"),
+        (("Vulkan0",), "'Vulkan0' is a device of vulkan, but 'engine.backend' is cuda"),
+        (("CUDA0", "Vulkan1"), "'Vulkan1' is a device of vulkan, but 'engine.backend' is cuda"),
+        (("Vulkan0", "Vulkan1"), "'engine.backend' is cuda, but its devices are of vulkan"),
+        (("CUDA0", "Vulcan0"), "no engine calls a device 'Vulcan0'; did you mean 'Vulkan'?"),
+    ],
+)
+def test_a_device_that_this_engine_cannot_list(path: Path, names: tuple[str, ...], said: str) -> None:
+    assert listed(path, *names) == [said]
+
+
+@pytest.mark.parametrize("kind", ["rpc", "software"])
+def test_what_is_no_card_of_this_machine_says_nothing_of_the_build(path: Path, kind: str) -> None:
+    assert listed(path, "Vulkan3", kind=kind) == []
+
+
 def test_the_processor_may_be_said(path: Path) -> None:
     path.write_text(TEXT.replace("build: 7", "processor: amx"))
     assert load_host(path, {"processors": ["plain", "amx"]})["engine.processor"] == Fact("amx", f"{path}:6", "probe")
