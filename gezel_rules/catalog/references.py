@@ -7,6 +7,8 @@
     hf://user/repo[@revision]/file.gguf one file of it
     file:///models/my.gguf              a file
     https://host/path/my.gguf           a file on a web server
+    https://huggingface.co/user/repo    a page of the hub: the repository, …/tree/REVISION, …/blob/REVISION/file.gguf
+    hf.co/user/repo:q8_0                the same, as it is copied without its scheme
 
 Where two readings are possible, a catalog id comes before a file of that name (``./name`` means the file), and a file
 that exists before a repository of that name (``hf://`` means the repository).
@@ -32,6 +34,14 @@ _SHORT = re.compile(r"(?P<repo>[^/:]+/[^/:]+)(?::(?P<quant>[^/]*))?", re.DOTALL)
 _QUANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _MARKED = re.compile(r"\.{0,2}[\\/]|[A-Za-z]:[\\/]")  # an absolute path, or one that starts in this directory or above
+_PAGE = re.compile(
+    r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?P<repo>[^/:@?#]+/[^/:@?#]+)"
+    r"(?:/(?:tree|blob|resolve|raw)/(?P<revision>[^/:@?#]+)(?:/(?P<file>[^:?#]*))?)?/?"
+    r"(?::(?P<quant>[^/?#]*))?(?:\?(?:[^#]*&)?show_file_info=(?P<shown>[^&#]*).*|[?#].*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_NO_REPOSITORIES = ("datasets", "spaces", "collections", "papers", "docs", "blog", "models", "api")
+"""What the hub's addresses begin with that are no user's."""
 MODEL_SUFFIX = ".gguf"
 
 
@@ -62,6 +72,8 @@ def parse_reference(text: str, known: Callable[[str], bool] = lambda _: False) -
     path exists. Raises BadInput, in one line, for what can be none of these."""
     if not text or len(text) > _LONGEST or not text.isprintable():
         raise BadInput(f"not a model: {_shown(text)} (a catalog id, a model on disk, user/repo[:quant] or a URL)")
+    if (page := _PAGE.fullmatch(text)) and ("://" in text or not os.path.exists(text)):  # noqa: PTH110
+        return _page(page, text)
     if match := _SCHEME.fullmatch(text):
         return _with_scheme(match[1].lower(), match[2], text)
     if known(text):
@@ -103,6 +115,26 @@ def _with_scheme(scheme: str, rest: str, text: str) -> Reference:
     if scheme in ("http", "https"):
         return _url(text)
     raise BadInput(f"not a model: {_shown(text)}: unknown scheme '{scheme}' (hf, file, http and https are known)")
+
+
+def _page(page: re.Match[str], text: str) -> Reference:
+    """What a page of the hub shows: a repository, a folder of it (the repository, then), a file."""
+    from urllib.parse import unquote
+
+    repo, revision, file = (
+        page["repo"],
+        unquote(page["revision"] or ""),
+        unquote(page["file"] or page["shown"] or "").rstrip("/"),
+    )
+    if names.repo_fault(repo) or repo.partition("/")[0].lower() in _NO_REPOSITORIES:
+        raise BadInput(f"not a model: {_without_secrets(text)} is no page of a model's repository")
+    at = "" if revision in ("", "main") else f"@{revision}"
+    if file.lower().endswith(MODEL_SUFFIX):
+        return _hub(f"{repo}{at}/{file}", text)
+    if file and not re.search("/tree/", text, re.IGNORECASE):
+        raise BadInput(f"not a model: {_without_secrets(text)}: the file {_no_model_file(file)}")
+    quant = "" if page["quant"] is None else f":{page['quant']}"
+    return _hub(f"{repo}{at}{quant}", text)
 
 
 def _hub(rest: str, text: str) -> Reference:

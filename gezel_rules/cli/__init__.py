@@ -35,7 +35,7 @@ COMMANDS = {
     "devices": "what this machine and its engine offer",
     "doctor": "what keeps this machine from its hardware; leftovers in the store",
     "policy": "check and show policies",
-    "catalog": "check entries and described hosts; describe a model file for an entry",
+    "catalog": "list and check entries and described hosts; describe a model file for an entry",
 }
 ABOUT = """
 

@@ -1,4 +1,5 @@
-"""``gezel-rules catalog check [DIR]`` and ``catalog header FILE``: for those who maintain the catalog.
+"""``gezel-rules catalog list``: what there is, what runs here, what is installed; ``catalog check [DIR]`` and ``catalog
+header FILE``: for those who maintain it.
 
 Exit status of ``check``: 0 when every entry and every described host is in order, 2 when one is not.
 """
@@ -9,25 +10,56 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gezel_rules.cli.arguments import session_of
 from gezel_rules.cli.shown import count, json_text, problem_json
+from gezel_rules.cli.stored import size_words
 from gezel_rules.errors import BadInput
+from gezel_rules.facts.printable import printable
+
+if TYPE_CHECKING:
+    from gezel_rules.session.listing import Listed
+
+HEADINGS = ("MODEL", "QUANT", "WEIGHTS", "RUNS", "INSTALLED", "NAME")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
     parser.add_argument("action", metavar="ACTION", choices=tuple(ACTIONS), help=" or ".join(ACTIONS))
     parser.add_argument(
-        "what", metavar="DIR|FILE", nargs="?",
-        help="check: the catalog (default: the one in use); header: a model on disk, described as an entry's 'header'",
+        "what", metavar="DIR|FILE|ID", nargs="?",
+        help="check: the catalog (default: the one in use); header: a model on disk, described as an entry's 'header'; "
+        "list: one model (default: all)",
     )  # fmt: skip
+    parser.add_argument("--host", metavar="FILE", help="list: what runs on a described host")
     parser.add_argument("--origin", metavar="TEXT", help="header: where it was read (default: the file's name)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do it. Raises BadInput."""
     return ACTIONS[args.action](args)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from gezel_rules.session.listing import listing
+
+    rows = list(listing(session_of(args), args.host, (args.what,) if args.what else ()))
+    if args.json:
+        print(json_text([row._asdict() for row in rows]))
+        return 0
+    table = [HEADINGS, *(_row(row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+    return 0
+
+
+def _row(row: Listed) -> tuple[str, ...]:
+    runs = {True: "yes", False: "no", None: "?"}[row.runs_here]
+    size = size_words(row.weights_bytes) if row.weights_bytes is not None else "?"
+    name = f"{row.name}: {row.why}" if row.why and row.name else row.name or row.why
+    return row.model, row.quant, size, runs, "yes" if row.installed else "-", printable(name)
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -60,4 +92,4 @@ def _header(args: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {"check": _check, "header": _header}
+ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {"check": _check, "header": _header, "list": _list}

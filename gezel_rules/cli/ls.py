@@ -62,15 +62,17 @@ def _drift(session: Session, model: Installed) -> str:
 
 
 def _today(session: Session, model: Installed) -> InstallPlan | None:
-    """The plan the catalog gives now, under the conditions the model was installed with; ``None``: no such entry."""
-    from gezel_rules.catalog import find, has
-    from gezel_rules.session.installs import drafter_rule
+    """The plan the catalog gives now for this machine's backend (that of the install, where no engine says one) and for
+    the vision choice of the install; ``None``: no such entry."""
+    from gezel_rules.catalog import has
+    from gezel_rules.session.installs import backend_here, drafter_rule
     from gezel_rules.store.plan import plan_install
 
     if not has(session.catalog, model.model_id):
         return None
-    entry = find(session.catalog, model.model_id)
-    return plan_install(entry, model.backend, model.vision, drafter_rule(session, entry))
+    entry = session.entry(model.model_id)
+    backend = (backend_here(session, entry) if entry.draft else "") or model.backend
+    return plan_install(entry, backend, model.vision, drafter_rule(session, entry))
 
 
 def _json(model: Installed, runs: bool | None, drift: str) -> dict[str, Any]:

@@ -1,18 +1,18 @@
-"""``gezel-rules memory FILE``: the bytes a launch takes, pool by pool, from the model's files alone."""
+"""``gezel-rules memory MODEL``: the bytes a launch takes, pool by pool, from the model's header alone."""
 
 from __future__ import annotations
 
 import argparse
 
 from gezel_rules import DEFAULT_FAMILY
-from gezel_rules.cli.arguments import add_family, session_of
+from gezel_rules.cli.arguments import MODEL, add_family, session_of
 from gezel_rules.cli.shown import show
 from gezel_rules.engines import registry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """FILE; what else there is, its engine family says."""
-    parser.add_argument("file", metavar="FILE", help="a model on disk; its header is enough")
+    """MODEL; what else there is, its engine family says."""
+    parser.add_argument("file", metavar="MODEL", help=f"{MODEL}; a header is enough")
     add_family(parser)
 
 
@@ -33,6 +33,11 @@ def _named(argv: list[str]) -> str | None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the memory of the launch the arguments describe; 0. Raises BadInput."""
+    from gezel_rules.planner.subject import find_subject, is_file
+
     session = session_of(args)
-    family = session.family(args.family)
+    family, args.model = session.family(args.family), None
+    if not is_file(args.file, session.catalog):
+        subject = find_subject(args.file, session.places())
+        family, args.model = subject.family, subject.model
     return show(family.memory.report(args, session.policies_for(family), session.cache), args.json)

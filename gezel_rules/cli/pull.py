@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="say what would be fetched, and why; fetch nothing")
     parser.add_argument("--backend", metavar="B", help="for this backend (default: the engine's that was found)")
     add_engine(parser)
+    parser.add_argument("--excluded", action="store_true", help="fetch a model that its entry excludes on the backend")
     parser.add_argument("--no-vision", action="store_true", help="leave the projector out")
     parser.add_argument("--revision", metavar="REV", help="commit, tag or branch of the hub repository")
     parser.add_argument("--limit-rate", metavar="RATE", type=rate, default=0.0, help="bytes a second, as 20M or 500k")
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     from gezel_rules.store.web import Web
 
     session, web = session_of(args), Web()
-    wish = Wish(args.model, args.backend, args.engine, not args.no_vision, args.revision)
+    wish = Wish(args.model, args.backend, args.engine, not args.no_vision, args.revision, args.excluded)
     try:
         if args.pin:
             return _pin(args, session.catalog, web)
@@ -112,6 +113,8 @@ def _fetch(args: argparse.Namespace, store: Path, plans: list[InstallPlan], web:
         return 0
     for model in done:
         print(f"{model.model_id}: {model.size:,} bytes, {_verified(model)}, in {Path(model.files[0].path).parent}")
+        for name, reason in model.left_out:
+            print(f"  {name}  not fetched: {reason}")
     return 0
 
 

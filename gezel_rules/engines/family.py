@@ -96,6 +96,14 @@ class NearestStep(NamedTuple):
     value: Any
 
 
+class CompanionName(NamedTuple):
+    """A row of ``companion_names``, a table that a family may have: files that belong beside a model, by what
+    ``matches`` their names; ``says``: what people call one."""
+
+    says: str
+    matches: str
+
+
 class Report(NamedTuple):
     """Something to be told: as plain JSON, and as lines for people."""
 
@@ -105,8 +113,9 @@ class Report(NamedTuple):
 
 class MemoryCommand(NamedTuple):
     """What ``gezel-rules memory`` does for a family: ``add_arguments`` adds the flags that move memory, ``report``
-    tells the memory of the launch they describe. It takes the arguments, the family's policies and the directory of
-    caches, and raises BadInput."""
+    tells the memory of the launch they describe: of the model on disk that ``file`` names, or of ``model`` where that
+    was read already (``None``: it was not). It takes the arguments, the family's policies and the directory of caches,
+    and raises BadInput."""
 
     add_arguments: Callable[[ArgumentParser], None]
     report: Callable[[Namespace, PolicySet, Path | None], Report]

@@ -23,6 +23,7 @@ from gezel_rules.engines.subject import Subject
 from gezel_rules.errors import Problem
 from gezel_rules.facts.fact import Fact
 from gezel_rules.facts.vocabulary import Word
+from gezel_rules.gguf.files import FirstBytes
 from gezel_rules.lang.types import Function
 from gezel_rules.policy.language import Needs
 from gezel_rules.policy.model import PolicySet
@@ -137,6 +138,11 @@ class Family(Protocol):
 
     def read_model(self, path: str, cache: Path | None) -> ModelFile:
         """A model on disk. Raises BadInput when it cannot be read."""
+        ...
+
+    def read_elsewhere(self, name: str, first_bytes_of: Callable[[str], FirstBytes]) -> ModelFile:
+        """A model that is not on disk, from its first bytes: ``first_bytes_of(name)(count)`` gives so many of a file's,
+        and its size if that is known. Raises BadInput when it cannot be read."""
         ...
 
     def described_model(self, entry: Entry) -> ModelFile | None:

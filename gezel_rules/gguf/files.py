@@ -113,6 +113,18 @@ def check_complete(header: Header, name: str) -> None:
         raise BadInput(f"{name}: truncated: {short} (incomplete download?)")
 
 
+def read_elsewhere(name: str, first_bytes_of: Callable[[str], FirstBytes], first_piece: int = FIRST_PIECE) -> Header:
+    """The header of a file that is not here, all parts of a split model joined: ``first_bytes_of`` knows, by a file's
+    name, how to get at it. Raises ``BadInput`` as ``read_header`` does."""
+
+    def read(part: str) -> Header:
+        header = parse_growing(first_bytes_of(part), part, first_piece)
+        check_complete(header, part)
+        return header
+
+    return join_parts(read(name), name, read)
+
+
 def _first_bytes(file: FileIO, count: int, size: int) -> tuple[bytes, int]:
     file.seek(0)
     piece = file.read(count)

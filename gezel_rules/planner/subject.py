@@ -8,32 +8,56 @@ from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines import registry
 from gezel_rules.engines.subject import Companion, Subject
-from gezel_rules.errors import BadInput
+from gezel_rules.errors import BadInput, TransferFailed
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.catalog import Entry
     from gezel_rules.catalog.read import Further
+    from gezel_rules.catalog.references import Reference
     from gezel_rules.engines.protocol import Family, ModelFile
 
 OnShelf = Callable[[str], Any]
 """Model id → what the store holds of it (``by_role(role)`` gives files with path, size and sha256), or ``None``."""
 
 
+class RemoteFile(NamedTuple):
+    """A file that an install would bring: its plain name, where it will be, its bytes (``None``: nobody knows)."""
+
+    name: str
+    path: str
+    size: int | None
+
+
+class Remote(NamedTuple):
+    """A model that is in no catalog and not installed, as its server describes it: ``source`` says where ``model`` was
+    read."""
+
+    id: str
+    family: Family
+    model: ModelFile
+    source: str
+    file: RemoteFile
+    projector: RemoteFile | None
+
+
 class Places(NamedTuple):
-    """Where models are looked for: the catalog, the store (``on_shelf`` knows what is in it), kept headers."""
+    """Where models are looked for: the catalog, the store (``on_shelf`` knows what is in it), kept headers, and servers
+    (``elsewhere`` takes a reference; ``None``: nobody is asked. It raises BadInput or TransferFailed)."""
 
     catalog: Path
     store: Path
     on_shelf: OnShelf
     cache: Path | None = None
+    elsewhere: Callable[[Any], Remote] | None = None
 
 
 def find_subject(model: str, places: Places, further: Further | None = None) -> Subject:
     """Understand MODEL (a catalog id, a model on disk, ``user/repo[:quant]``, a URL). ``further``: what else must hold
     of a catalog entry.
 
-    Raises BadInput for an unknown model, an unreadable file, or a hub model that is not installed yet.
+    A hub model that is not installed yet is asked of its server: nothing but its header is read. Raises BadInput for an
+    unknown model, an unreadable file, or a server that does not answer.
     """
     from gezel_rules.catalog.find import find, has
     from gezel_rules.catalog.references import parse_reference
@@ -49,7 +73,30 @@ def find_subject(model: str, places: Places, further: Further | None = None) -> 
         return _from_store(found, places)
     if named:
         find(places.catalog, reference.name)  # says what it is not, and what is near
-    raise BadInput(f"{reference} is not installed: fetch it first with 'gezel-rules pull {model}'")
+    return _elsewhere(reference, model, places)
+
+
+def _elsewhere(reference: Reference, model: str, places: Places) -> Subject:
+    first = f"{reference} is not installed: fetch it first with 'gezel-rules pull {model}'"
+    if places.elsewhere is None:
+        raise BadInput(first)
+    try:
+        found = places.elsewhere(reference)
+    except TransferFailed as trouble:
+        raise BadInput(f"{first}; its header cannot be read from here: {trouble}") from None
+    beside = found.projector
+    projector = beside and Companion(beside.name, beside.path, True, beside.size, f"size of {beside.name}")
+    return Subject(
+        found.id, found.family, None, found.model, found.source, found.file.path, False, None, projector
+    )  # fmt: skip
+
+
+def is_file(model: str, catalog: Path) -> bool:
+    """Whether MODEL names a file by itself. Raises BadInput for what names no model."""
+    from gezel_rules.catalog.find import has
+    from gezel_rules.catalog.references import parse_reference
+
+    return parse_reference(model, lambda model_id: has(catalog, model_id)).kind == "file"
 
 
 def _file(path: str, places: Places) -> Subject:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gezel_rules.errors import BadInput
+from gezel_rules.errors import BadInput, GezelError, Refused
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.policy.backends import backends
 from gezel_rules.record import NamedTuple
@@ -13,6 +13,7 @@ from gezel_rules.session.session import Session
 
 if TYPE_CHECKING:
     from gezel_rules.catalog import Entry
+    from gezel_rules.engines.family import CompanionName
     from gezel_rules.store.plan import DrafterApplies
     from gezel_rules.store.wanted import InstallPlan
     from gezel_rules.store.web import Web
@@ -20,17 +21,19 @@ if TYPE_CHECKING:
 
 class Wish(NamedTuple):
     """What somebody wants fetched: MODEL, for which backend (``None``: the engine's that is found, by ``engine``), with
-    its projector or not, at which revision of its hub repository."""
+    its projector or not, at which revision of its hub repository; ``excluded``: also where its entry excludes it."""
 
     model: str
     backend: str | None = None
     engine: str | None = None
     vision: bool = True
     revision: str | None = None
+    excluded: bool = False
 
 
 def installs(session: Session, wish: Wish, web: Web) -> Iterator[InstallPlan]:
-    """The plan of MODEL, then of the models it needs beside it. Raises BadInput, TransferFailed."""
+    """The plan of MODEL, then of the models it needs beside it. Raises BadInput, TransferFailed, and Refused for a
+    model that its entry excludes on this backend."""
     from gezel_rules.catalog import has
     from gezel_rules.catalog.references import parse_reference
     from gezel_rules.store.plan import at_revision, plan_install
@@ -41,15 +44,34 @@ def installs(session: Session, wish: Wish, web: Web) -> Iterator[InstallPlan]:
         raise BadInput(f"--revision: {wish.model} is in no hub repository")
     if reference.kind != "catalog":
         named = reference._replace(revision=wish.revision) if wish.revision else reference
-        yield plan_reference(named, web, wish.backend or "", wish.vision)
+        yield plan_reference(named, web, wish.backend or "", wish.vision, companion_names(session))
         return
     entry = session.entry(reference.name)
-    backend = _backend(session, entry, wish) if entry.draft else wish.backend or ""
+    backend = _backend(session, entry, wish) if entry.draft or entry.excluded or wish.backend else ""
+    if not wish.excluded:
+        refuse_excluded(session, entry, backend)
     plan = plan_install(entry, backend, wish.vision, drafter_rule(session, entry))
     yield at_revision(plan, wish.revision) if wish.revision else plan
     for other in plan.also:
         beside = session.entry(other)
         yield plan_install(beside, backend, wish.vision, drafter_rule(session, beside))
+
+
+def refuse_excluded(session: Session, entry: Entry, backend: str) -> None:
+    """Raises Refused for a model that must not run on this backend, with the entry's reason."""
+    found = next((each for each in entry.excluded if each.backend == backend), None)
+    if found is not None:
+        label = backends(session.policies_for(session.family(entry.engine)))[backend].label
+        raise Refused(
+            f"{entry.id} is excluded on {label}: {found.reason} ({found.place}); --excluded fetches it all the same"
+        )
+
+
+def companion_names(session: Session) -> Mapping[str, CompanionName]:
+    """Policy's rules of names for files that belong beside a model."""
+    from gezel_rules.engines.family import CompanionName
+
+    return session.policies_for(session.family()).rows_if_any("companion_names", CompanionName)
 
 
 def _backend(session: Session, entry: Entry, wish: Wish) -> str:
@@ -66,8 +88,21 @@ def _backend(session: Session, entry: Entry, wish: Wish) -> str:
         return ""
     from gezel_rules.engines.family import Probe
 
-    found = family.probe(Probe(program, policies, session.environ, session.cache))["engine.backend"].value
+    return backend_of(family.probe(Probe(program, policies, session.environ, session.cache)))
+
+
+def backend_of(facts: Mapping[str, Fact]) -> str:
+    """The backend that an engine names; empty when nobody knows it."""
+    found = facts["engine.backend"].value
     return "" if found is UNKNOWN else str(found)
+
+
+def backend_here(session: Session, entry: Entry) -> str:
+    """The backend of the engine found here for an entry; empty when there is none, or it does not say."""
+    try:
+        return _backend(session, entry, Wish(entry.id))
+    except GezelError:
+        return ""
 
 
 def drafter_rule(session: Session, entry: Entry) -> DrafterApplies:

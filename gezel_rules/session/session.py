@@ -18,9 +18,11 @@ from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.catalog import Entry
+    from gezel_rules.catalog.references import Reference
     from gezel_rules.engines.family import Program
     from gezel_rules.engines.protocol import Family
     from gezel_rules.planner.plan import Plan, Request
+    from gezel_rules.planner.subject import Places, Remote
     from gezel_rules.policy.model import PolicySet
     from gezel_rules.runtime.interrupts import Interrupts
     from gezel_rules.runtime.launch import Death, Guide, Launched, Order
@@ -79,15 +81,25 @@ class Session(NamedTuple):
     def request(self, model: str, conditions: Conditions = HERE) -> Request:
         """What the planner is asked. Raises BadInput for a host that is not there."""
         from gezel_rules.planner.plan import Request
-        from gezel_rules.planner.subject import Places
 
         return Request(
             model=model, policies=self.policies, cache=self.cache, environ=self.environ,
-            places=Places(self.catalog, self.store, self.on_shelf, self.cache), sites=self.sites,
+            places=self.places(), sites=self.sites,
             assignments=conditions.settings, host=self._host(conditions.host),
             program=lambda family: self.program(family, conditions.engine),
             held=self._held(), broke=self._broke,
         )  # fmt: skip
+
+    def places(self) -> Places:
+        """Where a MODEL is looked for."""
+        from gezel_rules.planner.subject import Places
+
+        return Places(self.catalog, self.store, self.on_shelf, self.cache, self._elsewhere)
+
+    def _elsewhere(self, reference: Reference) -> Remote:
+        from gezel_rules.session.offered import elsewhere
+
+        return elsewhere(self, reference)
 
     def plan(self, model: str, conditions: Conditions = HERE) -> Plan:
         """The launch that policy decides for MODEL. Raises BadInput."""
@@ -156,7 +168,9 @@ class Session(NamedTuple):
 
         entry = plan.subject.entry
         if entry is None:
-            raise BadInput(f"{plan.subject.id} is not installed and is in no catalog")
+            raise BadInput(
+                f"{plan.subject.id} is not installed: fetch it first with 'gezel-rules pull {plan.request.model}'"
+            )
         backend = plan.trace.facts["engine.backend"].value
         wanted = plan_install(
             entry, "" if backend is UNKNOWN else backend, bool(plan.trace.get("vision.loads")),

@@ -9,7 +9,7 @@ NOT_IN_CATALOG, UNKNOWN = "not in catalog", "unknown"
 
 
 def drift(model: Installed, plan: InstallPlan | None) -> str:
-    """One of the five words. ``plan`` is made today, for the backend and vision choice the model was installed with;
+    """One of the five words. ``plan`` is made today, for this machine's backend and the vision choice of the install;
     ``None``: the catalog has no such entry. Without a fingerprint (an unverified install) nothing can be said."""
     if plan is None:
         return NOT_IN_CATALOG

@@ -208,3 +208,22 @@ def test_a_misspelt_column_is_no_answer(model, tmp_path, capsys):
     file.write_text(file.read_text().replace(" gemma3: {window_every: 6,", " gemma3: {window_evry: 6,"))
     assert main(["memory", model("gemma3-4b.gguf"), "--policies", str(own)]) == 2
     assert "has no column 'window_evry'; did you mean 'window_every'?" in capsys.readouterr().err
+
+
+def test_a_catalog_id_is_taken_as_plan_takes_it(model, capsys):
+    described = ask(capsys, "llama-3.2-1b", "--ctx", "32k")
+    read = ask(capsys, model("llama-3.2-1b.gguf", whole=False), "--ctx", "32768")
+    assert described["ctx"] == 32768
+    assert {**described, "unknown": []} == {**read, "unknown": []}
+
+
+def test_tokens_may_be_said_in_k(capsys):
+    assert ask(capsys, "llama-3.2-1b", "--ctx", "64k", "--ubatch", "1k")["ctx"] == 65536
+    with pytest.raises(SystemExit):
+        main(["memory", "llama-3.2-1b", "--ctx", "32x"])
+    assert "invalid count of tokens value: '32x'" in capsys.readouterr().err
+
+
+def test_a_model_that_is_none_is_said(capsys):
+    assert main(["memory", "llama-3.2-1"]) == 2
+    assert "did you mean 'llama-3.2-1b'?" in capsys.readouterr().err

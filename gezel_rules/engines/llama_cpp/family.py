@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from gezel_rules.errors import Problem
     from gezel_rules.facts.fact import Fact
     from gezel_rules.facts.vocabulary import Word
+    from gezel_rules.gguf.files import FirstBytes
     from gezel_rules.gguf.records import Header
     from gezel_rules.lang.types import Function
     from gezel_rules.policy.language import Needs
     from gezel_rules.policy.model import PolicySet
 
 MAGIC = b"GGUF"
+FIRST_PIECE = 1 << 20
+"""Bytes asked of a server first: most headers without a vocabulary of their own fit, the others go on from there."""
 
 
 class LlamaCpp:
@@ -85,6 +88,11 @@ class LlamaCpp:
         from gezel_rules.engines.llama_cpp.model_file import read_model
 
         return read_model(path, cache)
+
+    def read_elsewhere(self, name: str, first_bytes_of: Callable[[str], FirstBytes]) -> Header:
+        from gezel_rules.gguf.files import read_elsewhere
+
+        return read_elsewhere(name, first_bytes_of, FIRST_PIECE)
 
     def described_model(self, entry: Entry) -> Header | None:
         from gezel_rules.engines.llama_cpp.described_header import header_of

@@ -24,13 +24,13 @@ PARTS = (("weights", "model_bytes", "█"), ("caches", "context_bytes", "▓"), 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags that move memory, spelled as the engine spells them."""
     add = parser.add_argument
-    add("--ctx", type=_count, metavar="N", help="tokens over all slots (default: the trained length)")
+    add("--ctx", type=_tokens, metavar="N", help="tokens over all slots, as 32768 or 32k (default: the trained length)")
     add("--cache-type-k", metavar="T", help="type of cached keys")
     add("--cache-type-v", metavar="T", help="type of cached values")
     add("--parallel", type=_positive, metavar="N", help="slots (default: the engine's own, 4 over one cache)")
     add("--kv-unified", action="store_true", help="one cache shared by all slots")
-    add("--ubatch", type=_positive, metavar="N", help="tokens of one physical batch")
-    add("--batch", type=_positive, metavar="N", help="tokens of one logical batch")
+    add("--ubatch", type=_batch, metavar="N", help="tokens of one physical batch")
+    add("--batch", type=_batch, metavar="N", help="tokens of one logical batch")
     add("--swa-full", action="store_true", help="sliding-window caches at full size")
     add("--flash-attn", choices=("on", "off", "auto"), default="auto", help="flash attention")
     add(
@@ -54,7 +54,7 @@ def report(args: argparse.Namespace, policies: PolicySet, cache: Path | None) ->
     from gezel_rules.engines.llama_cpp.model_file import read_model
 
     launch, known = launch_of(args), memory_tables(policies)
-    header = read_model(args.file, cache, check_size=False)
+    header = read_model(args.file, cache, check_size=False) if args.model is None else args.model
     processor = launch.processor or own_processor(known, cache)
     found = estimate(header, launch._replace(processor=processor), known)
     return Report(found.to_json(), list(lines(Path(args.file).name, found)))
@@ -175,6 +175,17 @@ def _positive(text: str) -> int:
     return value
 
 
+def _tokens(text: str) -> int:
+    from gezel_rules.facts.setting_values import SettingSpec, value_of
+
+    value: int = value_of(SettingSpec("tokens", "integer", None, "tokens", 0), text)
+    return _count(str(value))
+
+
+def _batch(text: str) -> int:
+    return _positive(str(_tokens(text)))
+
+
 def _shares(text: str) -> tuple[float, ...]:
     shares = tuple(float(part) for part in text.replace("/", ",").split(","))
     if any(not 0 <= share < float("inf") for share in shares):
@@ -182,4 +193,8 @@ def _shares(text: str) -> tuple[float, ...]:
     return shares
 
 
-_count.__name__, _positive.__name__, _shares.__name__ = "count", "positive count", "list of shares"
+for _read, _said in (
+    (_count, "count"), (_positive, "positive count"), (_shares, "list of shares"),
+    (_tokens, "count of tokens"), (_batch, "positive count of tokens"),
+):  # fmt: skip
+    _read.__name__ = _said

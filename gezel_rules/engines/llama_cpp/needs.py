@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gezel_rules.engines.family import NearestStep, SummaryRow
+from gezel_rules.engines.family import CompanionName, NearestStep, SummaryRow
 from gezel_rules.engines.llama_cpp.embedded_flags import Build, Default, FlagRow, TensorRule
 from gezel_rules.engines.llama_cpp.memory.tables import (
     Amx,
@@ -36,6 +36,7 @@ DECISIONS = (
 
 
 _PLAN = {
+    "companion_names": TableNeed(record=CompanionName),
     "degradation": TableNeed(("step",), Degradation),
     "device_lines": TableNeed(of="str"),
     "device_names": TableNeed(record=DeviceName),

@@ -144,6 +144,9 @@ class ToyFamily:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadInput(f"{path}: no toy model: {error}") from None
 
+    def read_elsewhere(self, name: str, first_bytes_of: Callable[[str], Any]) -> Toy:
+        raise BadInput(f"{name}: this family reads models on disk only")
+
     def described_model(self, entry: Any) -> Toy | None:
         header = entry.header.plain() if entry.header is not None else None
         return Toy(header["weights_bytes"], header["bytes_per_token"]) if header else None
