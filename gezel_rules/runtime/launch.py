@@ -35,7 +35,7 @@ class Order(NamedTuple):
     """What to launch. ``contract`` says how the engine is spoken to; ``model_bytes`` scales the time-out; ``pools`` are
     the bytes to reserve per pool; ``build`` names the engine build; ``parts`` are what this launch has and recovery may
     leave out: policy's word for it (as ``catalog drafter``) → the name under which its failures are remembered;
-    ``folders`` are made before each start, since the engine does not make them; ``record`` is what the journal keeps:
+    ``folders`` (setting → path) are made before each start, for the engine makes none; ``record`` is what the journal keeps:
     facts, policy digest, plan."""
 
     engine: Program
@@ -47,7 +47,7 @@ class Order(NamedTuple):
     pools: Mapping[str, int] = {}
     build: str = ""
     parts: Mapping[str, str] = {}
-    folders: tuple[str, ...] = ()
+    folders: Mapping[str, str] = {}
     record: Mapping[str, Any] = {}
 
 
@@ -138,12 +138,12 @@ def _begin(
         raise
 
 
-def _make(folders: Sequence[str]) -> None:
-    for folder in folders:
+def _make(folders: Mapping[str, str]) -> None:
+    for setting, folder in folders.items():
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise BadInput(f"{folder}: {(error.strerror or str(error)).lower()}") from None
+            raise BadInput(f"{setting}: {folder}: {(error.strerror or str(error)).lower()}") from None
 
 
 def entry_of(running: supervise.Running, order: Order, key_file: str = "") -> registry.Entry:
