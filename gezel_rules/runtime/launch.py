@@ -35,8 +35,8 @@ class Order(NamedTuple):
     """What to launch. ``contract`` says how the engine is spoken to; ``model_bytes`` scales the time-out; ``pools`` are
     the bytes to reserve per pool; ``build`` names the engine build; ``parts`` are what this launch has and recovery may
     leave out: policy's word for it (as ``catalog drafter``) → the name under which its failures are remembered;
-    ``folders`` (setting → path) are made before each start, for the engine makes none; ``record`` is what the journal keeps:
-    facts, policy digest, plan."""
+    ``folders`` (setting → path) are made before each start, for the engine makes none; ``record`` is what the journal
+    keeps: facts, policy digest, plan."""
 
     engine: Program
     contract: Contract
