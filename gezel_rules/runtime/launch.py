@@ -36,8 +36,8 @@ class Order(NamedTuple):
     the bytes to reserve per pool; ``build`` names the engine build; ``parts`` are what this launch has and recovery may
     leave out: policy's word for it (as ``catalog drafter``) → the key under which its failures are remembered;
     ``called``: key → what people call it; ``left_out``: parts that recovery has left out on the way here; ``folders``
-    are made before each start, since the engine does not make them; ``record`` is what the journal keeps: facts, policy
-    digest, plan."""
+    (setting → path) are made before each start, for the engine makes none; ``record`` is what the journal keeps: facts,
+    policy digest, plan."""
 
     engine: Program
     contract: Contract
@@ -50,7 +50,7 @@ class Order(NamedTuple):
     parts: Mapping[str, str] = {}
     called: Mapping[str, str] = {}
     left_out: Mapping[str, str] = {}
-    folders: tuple[str, ...] = ()
+    folders: Mapping[str, str] = {}
     record: Mapping[str, Any] = {}
 
 
@@ -144,12 +144,12 @@ def _begin(
         raise
 
 
-def _make(folders: Sequence[str]) -> None:
-    for folder in folders:
+def _make(folders: Mapping[str, str]) -> None:
+    for setting, folder in folders.items():
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise BadInput(f"{folder}: {(error.strerror or str(error)).lower()}") from None
+            raise BadInput(f"{setting}: {folder}: {(error.strerror or str(error)).lower()}") from None
 
 
 def entry_of(running: supervise.Running, order: Order, key_file: str = "") -> registry.Entry:

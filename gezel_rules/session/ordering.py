@@ -38,10 +38,10 @@ def _called(plan: Plan) -> dict[str, str]:
     return {draft.identity: draft.name} if draft else {}
 
 
-def _folders(plan: Plan) -> tuple[str, ...]:
+def _folders(plan: Plan) -> dict[str, str]:
     """The directory for saved slots, where the launch names one: the engine refuses one that does not exist."""
     fact = plan.trace.facts.get("launch.slot_directory")
-    return () if fact is None or fact.value is None else (str(fact.value),)
+    return {} if fact is None or fact.value is None else {"slot_save_path": str(fact.value)}
 
 
 def _size(path: str) -> int:

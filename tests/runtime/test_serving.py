@@ -120,7 +120,7 @@ def test_the_slot_directory_is_made_again(serving, fake, tmp_path):
         slots.rmdir()
         KILLED(pid)
 
-    seen = serving(order_of(fake(), folders=(str(slots),)), [lost])
+    seen = serving(order_of(fake(), folders={"slot_save_path": str(slots)}), [lost])
     assert len(seen) == 2 and slots.is_dir()
 
 
