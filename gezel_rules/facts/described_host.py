@@ -111,8 +111,7 @@ def load_host(path: Path, known: Mapping[str, Collection[str]] = {}, cache: Path
     host = read(load_kept(path, shown(path), cache), HOST, problems)
     problems += unknown_names(host, known)
     _check(host, path, problems)
-    if not problems:
-        problems += foreign_devices(host, known.get(PREFIXES, {}))
+    problems += foreign_devices(host, known.get(PREFIXES, {}), known.get("backends"))
     if problems:
         raise BadInput(in_file_order(problems))
     return _host(host) | _engine(host["engine"]) | {"devices": _fact(_devices(host), host["devices"])}
@@ -141,13 +140,17 @@ def _check(host: Value, path: Path, problems: list[Problem]) -> None:
         seen.add(name.value)
 
 
-def foreign_devices(host: Value, prefixes: Collection[str]) -> list[Problem]:
+def foreign_devices(host: Value, prefixes: Collection[str], backends: Collection[str] | None) -> list[Problem]:
     """Devices that this engine cannot list: their names are misspelt, or another backend's. A build may have several
     backends; it then counts the devices of each from 0, and has some of the backend it is known by. ``prefixes``: the
-    letters names begin with, with the ``backend`` and ``kind`` of each where that is known."""
+    letters names begin with, with the ``backend`` and ``kind`` of each where that is known. Nothing is said where the
+    engine's backend is none of the ``backends``."""
     rows: Mapping[str, Any] = prefixes if isinstance(prefixes, Mapping) else {}
-    backend = host["engine"].at("backend")
-    listed = [device["name"] for device in host.at("devices") if device.at("kind") not in NOT_HERE]
+    backend = host["engine"].at("backend") if "engine" in host else None
+    if backend is None or backend not in (backends or (backend,)):
+        return []
+    devices = [device for device in host.at("devices") or () if "name" in device]
+    listed = [device["name"] for device in devices if device.at("kind") not in NOT_HERE]
     of = {name.value: rows.get(_letters(name), {}).get("backend") for name in listed}
     if len(listed) > 1 and set(of.values()).isdisjoint((None, backend)) and len(set(of.values())) == 1:
         said = f"'engine.backend' is {backend}, but its devices are of {of[listed[0].value]}"

@@ -174,6 +174,18 @@ def test_several_mistakes_are_all_shown_what_is_no_key_first(catalog: Path, caps
     assert "'qant'" in said and "(and 3 more)" in said
 
 
+def test_a_host_and_a_header_are_judged_to_their_ends(catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is wrong in one place does not hide what is wrong in another."""
+    for name in ("a card of another backend", "a processor that is none", "a tensor type that is none",
+                 "a count below nought", "a needed key of the header misspelt"):  # fmt: skip
+        make(WALK[name], catalog)
+    assert main(["catalog", "check", str(catalog)]) == 2
+    out = capsys.readouterr().out
+    assert out.endswith(": 5 problems\n"), out
+    for said in ("'Vulkan1'", "'avx51'", "'Q4_X'", "not -1", "'qwen3.blok_count'"):
+        assert said in out
+
+
 def test_both_headers_of_an_entry_are_judged_at_once(catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("more blocks than tensors are for", "a drafter with more blocks than tensors are for"):
         make(WALK[name], catalog)

@@ -93,11 +93,10 @@ def _read(node: Node) -> Header:
 
 
 def checked_header_block(node: Node, problems: list[Problem]) -> Header:
-    """``read_header_block``; where that finds nothing, what in the block contradicts the rest is among the problems."""
+    """``read_header_block``, and what in the block contradicts the rest of it among the problems."""
     before = len(problems)
     header = read_header_block(node, problems)
-    if len(problems) == before:
-        problems += contradictions(read(node, HEADER, []), header)
+    problems += contradictions(read(node, HEADER, []), header, whole=len(problems) == before)
     return header
 
 

@@ -25,15 +25,18 @@ _LIKE = 0.8  # more alike than any two names that the specification has
 _RUNS = 4  # a message names so many runs of blocks
 
 
-def contradictions(block: Value, header: Header) -> Iterator[Problem]:
-    """What in a block that can be read contradicts the rest of it, the likely cause first and alone."""
-    values = block.at("metadata")
+def contradictions(block: Value, header: Header, whole: bool) -> Iterator[Problem]:
+    """What in a block contradicts the rest of it, the likely cause first and alone. ``whole``: all of the block could
+    be read, so that its tensors are those of the model."""
+    values = block.at("metadata") or {}
+    if not header.arch:
+        return
     names = list(_misnamed(values, header.arch, block["metadata"]))
     numbers = [problem for key, value in values.items() for problem in _no_count(key, value)]
     yield from names + numbers
-    if not header.tensors:
+    if whole and not header.tensors:
         yield block["tensors"].problem("'tensors' names none")
-    elif not names and not numbers:
+    elif whole and not names and not numbers:
         yield from _blocks(values, header)
         yield from _sizes(values, header)
 
