@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.cli.arguments import add_engine, session_of
@@ -102,16 +103,30 @@ def _outside(offer: Offer) -> Iterator[Finding]:
 
 
 def _failures(state: Path) -> Iterator[Finding]:
-    """The last failed launch."""
+    """The last failed launch, unless the same model started well after it."""
     from gezel_rules.runtime.launch import INCIDENTS
     from gezel_rules.runtime.state_files import each_json
 
     incidents = [incident for _, incident in each_json(state / INCIDENTS)]
-    if incidents:
+    if incidents and not _answered(state, incidents[-1]):
         last = incidents[-1]
         failure = last.get("failure") or f"exit status {last.get('exit_status')}"
         what = f"the last failure: {printable(str(last.get('model')))}, {printable(str(failure))}"
         yield Finding("launch", what, printable(str(last.get("advice") or "")), wrong=False)
+
+
+def _answered(state: Path, incident: dict[str, Any]) -> bool:
+    """Whether a launch of the incident's model was begun after it and became ready."""
+    from gezel_rules.runtime.journal import records
+
+    for _, record in records(state):
+        begun, outcome = record.get("launch"), record.get("outcome")
+        if isinstance(begun, dict) and isinstance(outcome, dict) and outcome.get("ready") is True:
+            times = begun.get("started"), incident.get("time")
+            if begun.get("model") == incident.get("model") and all(isinstance(t, int | float) for t in times):
+                if times[0] > times[1]:
+                    return True
+    return False
 
 
 def _broken_parts(state: Path, offer: Offer) -> Iterator[Finding]:
