@@ -119,13 +119,13 @@ def _answered(state: Path, incident: dict[str, Any]) -> bool:
     """Whether a launch of the incident's model was begun after it and became ready."""
     from gezel_rules.runtime.journal import records
 
+    failed = incident.get("time")
     for _, record in records(state):
         begun, outcome = record.get("launch"), record.get("outcome")
         if isinstance(begun, dict) and isinstance(outcome, dict) and outcome.get("ready") is True:
-            times = begun.get("started"), incident.get("time")
-            if begun.get("model") == incident.get("model") and all(isinstance(t, int | float) for t in times):
-                if times[0] > times[1]:
-                    return True
+            since, same = begun.get("started"), begun.get("model") == incident.get("model")
+            if same and isinstance(since, int | float) and isinstance(failed, int | float) and since > failed:
+                return True
     return False
 
 
