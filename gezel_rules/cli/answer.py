@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
@@ -10,6 +11,7 @@ from typing import Any, TextIO
 from gezel_rules.engines.openai_http import Call, Piece
 from gezel_rules.errors import EngineFailed
 from gezel_rules.facts.printable import visible
+from gezel_rules.runtime.interrupts import Interrupted
 from gezel_rules.runtime.launch import Launched
 
 Message = dict[str, str]
@@ -47,6 +49,11 @@ class Talk:
         call = Call(running.address, running.key, self._said, self._max_tokens, self._idle)
         return running.contract.requests[self.endpoint](call)
 
+    def forget(self) -> None:
+        """Take back the question whose answer was broken off: what follows is sent without it."""
+        if self._said and self._said[-1]["role"] == "user":
+            self._said.pop()
+
     def _show(self, text: str) -> None:
         self._out.write(visible(text) if self._out.isatty() else text)
         self._out.flush()
@@ -73,7 +80,8 @@ def answer_as_json(talk: Talk, prompt: str, out: TextIO) -> None:
 
 
 def converse(talk: Talk, out: TextIO, read: Callable[[str], str] = input) -> None:
-    """Line by line until the end of input or ``/bye``; an answer that fails is said, and the talk goes on while the
+    """Line by line until the end of input or ``/bye``. Ctrl-C ends the answer that is being written; at the prompt it
+    ends the talk, as Interrupted. An answer that fails is said, and the talk goes on while the
     engine lives."""
     while True:
         try:
@@ -87,6 +95,11 @@ def converse(talk: Talk, out: TextIO, read: Callable[[str], str] = input) -> Non
             continue
         try:
             answer_once(talk, line, out)
+        except Interrupted as stopped:
+            if stopped.number != signal.SIGINT:
+                raise
+            talk.forget()
+            out.write("\n")
         except EngineFailed as error:
             if talk.engine.ended(ENDING):
                 raise

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.cli.arguments import add_engine, session_of
@@ -106,16 +107,30 @@ def _outside(offer: Offer) -> Iterator[Finding]:
 
 
 def _failures(state: Path) -> Iterator[Finding]:
-    """The last failed launch."""
+    """The last failed launch, unless the same model started well after it."""
     from gezel_rules.runtime.launch import INCIDENTS
     from gezel_rules.runtime.state_files import each_json
 
     incidents = [incident for _, incident in each_json(state / INCIDENTS)]
-    if incidents:
+    if incidents and not _answered(state, incidents[-1]):
         last = incidents[-1]
         failure = last.get("failure") or f"exit status {last.get('exit_status')}"
         what = f"the last failure: {printable(str(last.get('model')))}, {printable(str(failure))}"
         yield Finding("launch", what, printable(str(last.get("advice") or "")), wrong=False)
+
+
+def _answered(state: Path, incident: dict[str, Any]) -> bool:
+    """Whether a launch of the incident's model was begun after it and became ready."""
+    from gezel_rules.runtime.journal import records
+
+    failed = incident.get("time")
+    for _, record in records(state):
+        begun, outcome = record.get("launch"), record.get("outcome")
+        if isinstance(begun, dict) and isinstance(outcome, dict) and outcome.get("ready") is True:
+            since, same = begun.get("started"), begun.get("model") == incident.get("model")
+            if same and isinstance(since, int | float) and isinstance(failed, int | float) and since > failed:
+                return True
+    return False
 
 
 def _broken_parts(state: Path, builds: Collection[str]) -> Iterator[Finding]:

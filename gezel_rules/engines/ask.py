@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +17,8 @@ from gezel_rules.record import NamedTuple
 
 MAX_OUTPUT = 4 << 20  # bytes of each stream; the longest --help seen is 60 KB
 TIMEOUT = 60.0  # seconds; a first look at a GPU can take many
+ABOUT_ITSELF = 4.0  # seconds for what a program knows without looking at any device
+_PDEATHSIG = 1  # PR_SET_PDEATHSIG, linux/prctl.h
 _GRACE = 5.0  # seconds for the pipes to close once the process is gone
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -44,9 +46,10 @@ def ask(
     process = _start(argv, environ)
     streams = [_Stream(pipe, limit, process) for pipe in (process.stdout, process.stderr) if pipe]
     try:
-        status = process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        raise EngineFailed(f"{_asked(argv)} gave no answer within {timeout:g} s") from None
+        if not _ends_within(process, timeout):
+            hint = "start it by hand to see why, or name another engine"
+            raise EngineFailed(f"{_asked(argv)} gave no answer within {timeout:g} s: {hint}")
+        status = process.wait()
     finally:
         _end(process)
         for stream in streams:
@@ -57,6 +60,31 @@ def ask(
     if status and not any_status:
         raise EngineFailed(f"{_asked(argv)} {_ended(status)}{_last_words(err or out)}")
     return Answer(out, err)
+
+
+def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Whether a process ends in time. A thread waits for it: ``Popen.wait`` with a time-out looks only every 50 ms."""
+    waiting = threading.Thread(target=process.wait, daemon=True)
+    waiting.start()
+    waiting.join(seconds)
+    return not waiting.is_alive()
+
+
+def _tie() -> Callable[[], None] | None:
+    """What a child does before it becomes the program, so that it dies with us (prctl(2), PR_SET_PDEATHSIG); nothing
+    where there is no such call. All it needs is loaded before the fork."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    prctl, us = ctypes.CDLL(None).prctl, os.getpid()
+
+    def tie() -> None:
+        prctl(_PDEATHSIG, 9, 0, 0, 0)
+        if os.getppid() != us:  # we died before it asked
+            os._exit(143)
+
+    return tie
 
 
 def _start(argv: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -70,6 +98,7 @@ def _start(argv: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=not windows,
+            preexec_fn=_tie(),
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0) if windows else 0,
         )
     except FileNotFoundError:

@@ -34,7 +34,7 @@ class MemoryLimit(NamedTuple):
 class OomKills(NamedTuple):
     """How many processes of a group the kernel has killed for lack of memory, and the file that says so."""
 
-    processes: int
+    killed: int
     file: Path
 
 

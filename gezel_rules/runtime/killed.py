@@ -54,8 +54,8 @@ def _evidence(pid: int, before: Before, pressure: float) -> Iterator[str]:
         if re.search(rf"\bKilled process {pid} ", message):
             yield f"the kernel says '{message[:120]}'"
     now = oom_kills(read_tree(before.root))
-    if now and before.kills and now.file == before.kills.file and now.processes > before.kills.processes:
-        yield f"oom_kill in {now.file} rose from {before.kills.processes} to {now.processes}"
+    if now and before.kills and now.file == before.kills.file and now.killed > before.kills.killed:
+        yield f"oom_kill in {now.file} rose from {before.kills.killed} to {now.killed}"
     full = _FULL.search(read(before.root / "proc/pressure/memory") or "")
     if full and float(full[1]) >= pressure:
         yield f"every task waited for memory {full[1]} % of the last 10 s (PSI, full avg10)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,30 @@ def test_leftovers_are_found_and_repaired(look) -> None:
     assert look(CARD, "--repair")[0] == 0
     assert not (store / "half-a-model").exists()
     assert look(CARD) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("model", "started", "ready", "told"),
+    [("m", 20.0, True, 0), ("m", 5.0, True, 1), ("m", 20.0, False, 1), ("other", 20.0, True, 1)],
+)
+def test_12_a_failure_is_forgotten_once_the_model_started_well(look, model, started, ready, told) -> None:
+    state = Path(os.environ["GEZEL_STATE"])
+    write_json(state / INCIDENTS / "1.json", {"model": "m", "failure": "cuda-oom", "advice": "x", "time": 10.0})
+    write_json(
+        state / "journal" / "2.json", {"launch": {"model": model, "started": started}, "outcome": {"ready": ready}}
+    )
+    assert len(look(CARD)[1]) == told
+
+
+@pytest.mark.parametrize("command", ["doctor", "devices", "plan"])
+def test_13_an_engine_that_hangs_is_named_within_5_seconds(tmp_path, monkeypatch, capsys, command) -> None:
+    engine = tmp_path / "hanging-llama-server"
+    engine.write_text("#!/bin/sh\nsleep 600\n")
+    engine.chmod(0o755)
+    monkeypatch.setenv("GEZEL_CACHE", str(tmp_path / "cache"))
+    model = ["qwen3-8b"] if command == "plan" else []
+    begun = time.monotonic()
+    assert main([command, *model, "--engine", str(engine)]) == 3
+    assert time.monotonic() - begun < 5.5
+    said = capsys.readouterr().err
+    assert f"{engine} --version gave no answer within 4 s" in said and said.count("\n") == 1

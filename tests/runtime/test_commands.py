@@ -114,6 +114,22 @@ def test_a_talk_on_a_terminal(drive, program):
     os.close(ours)
 
 
+def test_13_ctrl_c_ends_the_answer_and_a_second_one_the_session(drive, program):
+    ours, theirs = pty.openpty()
+    child = drive("run", program("endless"), "model", "--endpoint", "chat", stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    assert _screen(ours) == "> "
+    os.write(ours, b"hello\n")
+    os.read(ours, 7)
+    assert select.select([ours], [], [], 30)[0]
+    os.read(ours, 1000)
+    child.send_signal(signal.SIGINT)
+    assert _screen(ours).endswith("\r\n> ")
+    child.send_signal(signal.SIGINT)
+    assert child.wait(60) == 130
+    os.close(ours)
+
+
 def test_loading_is_shown_on_a_terminal_and_wiped(drive, program):
     ours, theirs = pty.openpty()
     child = drive("run", program("slow=1.3"), "model", "one", stderr=theirs)

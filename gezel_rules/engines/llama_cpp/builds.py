@@ -32,6 +32,8 @@ _DEVICES = "--list-devices"
 _LOUD = {"LLAMA_ARG_LOG_VERBOSITY": "5"}  # from here on the engine tells how its drivers name each device's memory
 _PASSING = frozenset({"_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES"})  # differ between shells, not machines
 
+_ABOUT_ITSELF = ("--version", "--help")
+
 Runner = Callable[[Sequence[str], Mapping[str, str]], "Answer"]
 
 
@@ -72,9 +74,10 @@ def engine_at(
 
 
 def _run(argv: Sequence[str], environ: Mapping[str, str]) -> Answer:
-    from gezel_rules.engines.ask import ask  # brings subprocess: 6 ms that a kept answer saves
+    # brings subprocess: 6 ms that a kept answer saves
+    from gezel_rules.engines.ask import ABOUT_ITSELF, TIMEOUT, ask
 
-    return ask(argv, environ)
+    return ask(argv, environ, timeout=ABOUT_ITSELF if argv[-1] in _ABOUT_ITSELF else TIMEOUT)
 
 
 def build_facts(
