@@ -168,9 +168,8 @@ class Session(NamedTuple):
 
         entry = plan.subject.entry
         if entry is None:
-            raise BadInput(
-                f"{plan.subject.id} is not installed: fetch it first with 'gezel-rules pull {plan.request.model}'"
-            )
+            self._pull_reference(plan)
+            return
         backend = plan.trace.facts["engine.backend"].value
         wanted = plan_install(
             entry, "" if backend is UNKNOWN else backend, bool(plan.trace.get("vision.loads")),
@@ -183,6 +182,25 @@ class Session(NamedTuple):
                 beside = self.entry(other)
                 none = plan_install(beside, wanted.backend, False, lambda _: (False, "it drafts"))
                 install(none, self.store, progress)
+        finally:
+            progress.close()
+
+    def _pull_reference(self, plan: Plan) -> None:
+        """Install what no catalog describes: a model of a hub, or of a URL. Raises BadInput, TransferFailed."""
+        from gezel_rules.facts.fact import UNKNOWN
+        from gezel_rules.session.installs import Wish, installs
+        from gezel_rules.store.install import install
+        from gezel_rules.store.progress import progress_for
+        from gezel_rules.store.web import Web
+
+        backend = plan.trace.facts["engine.backend"].value
+        wish = Wish(
+            plan.request.model, None if backend is UNKNOWN else backend, vision=bool(plan.trace.get("vision.loads"))
+        )
+        progress = progress_for()
+        try:
+            for wanted in installs(self, wish, Web()):
+                install(wanted, self.store, progress)
         finally:
             progress.close()
 
