@@ -12,7 +12,7 @@ from gezel_rules.engines.openai_http import Call, Piece
 from gezel_rules.errors import EngineFailed
 from gezel_rules.facts.printable import visible
 from gezel_rules.runtime.interrupts import Interrupted
-from gezel_rules.runtime.launch import Launched
+from gezel_rules.runtime.order import Launched
 
 Message = dict[str, str]
 ENDING = 0.5  # seconds between a connection that breaks and the end of its engine

@@ -20,7 +20,7 @@ from gezel_rules.cli.ticker import ticking
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
-from gezel_rules.runtime.launch import Order
+from gezel_rules.runtime.order import Order
 from gezel_rules.session import Prepared, Session, to_stderr
 
 

@@ -14,7 +14,7 @@ from typing import TextIO
 from gezel_rules.cli.arguments import add_conditions, add_model, conditions_of, session_of
 from gezel_rules.cli.ticker import ticking
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
-from gezel_rules.runtime.launch import Launched
+from gezel_rules.runtime.order import Launched
 from gezel_rules.session import to_stderr
 from gezel_rules.session.serving import serve
 

@@ -54,6 +54,7 @@ class KillEvidence(NamedTuple):
     """The row ``pressure`` of ``kill_evidence``."""
 
     percent: float
+    otherwise: str
 
 
 class EngineLogs(NamedTuple):

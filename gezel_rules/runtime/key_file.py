@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gezel_rules.runtime import registry
-from gezel_rules.runtime.launch import Launched, entry_of
+from gezel_rules.runtime.launch import entry_of
+from gezel_rules.runtime.order import Launched
 from gezel_rules.runtime.state_files import write_text
 
 

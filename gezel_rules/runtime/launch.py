@@ -7,19 +7,19 @@ record; a failed one leaves an incident file too.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gezel_rules.engines.family import DRAFTER, Contract, Program
+from gezel_rules.engines.family import DRAFTER
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import journal, killed, leases, process, recover, registry, supervise
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
+from gezel_rules.runtime.order import Guide, Launched, Order
 from gezel_rules.runtime.rules import Step, Supervision
 from gezel_rules.runtime.state_files import write_json
 
@@ -29,69 +29,6 @@ if TYPE_CHECKING:
 INCIDENTS = "incidents"
 INCIDENT_LINES = 200
 UNUSED = ("init-failed", "no-devices", "not-loaded")  # verdicts of the start-up watch; "unknown" proves nothing
-
-
-class Order(NamedTuple):
-    """What to launch. ``contract`` says how the engine is spoken to; ``model_bytes`` scales the time-out; ``pools`` are
-    the bytes to reserve per pool; ``build`` names the engine build; ``parts`` are what this launch has and recovery may
-    leave out: policy's word for it (as ``catalog drafter``) → the key under which its failures are remembered;
-    ``called``: key → what people call it; ``left_out``: parts that recovery has left out on the way here; ``folders``
-    (setting → path) are made before each start, for the engine makes none; ``record`` is what the journal keeps: facts,
-    policy digest, plan."""
-
-    engine: Program
-    contract: Contract
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    model: str
-    model_bytes: int = 0
-    pools: Mapping[str, int] = {}
-    build: str = ""
-    parts: Mapping[str, str] = {}
-    called: Mapping[str, str] = {}
-    left_out: Mapping[str, str] = {}
-    folders: Mapping[str, str] = {}
-    record: Mapping[str, Any] = {}
-
-
-class Guide(NamedTuple):
-    """Who is asked on the way. ``judge(lines, exit_status)``: the verdict on a log. ``again(step)``: the order after
-    a recovery step, ``None`` when the planner has none or the step changes nothing. ``can``: what recovery could use
-    besides the order's parts. ``say``: a line for the person. ``tick``: seconds waited so far. ``gpu``: the build is
-    for a GPU, so that one left unused is worth a word."""
-
-    judge: Callable[[Sequence[str], int | None], Verdict | None]
-    again: Callable[[Step], Order | None] = lambda step: None
-    can: frozenset[str] = frozenset()
-    say: Callable[[str], None] = lambda line: None
-    tick: Callable[[float], None] | None = None
-    gpu: bool = False
-
-
-class Launched:
-    """An engine that is ready: the process, its order, the rules it is supervised by, the verdict on its start, and
-    what must be undone at its end. ``begun``: when it was started, on the monotonic clock; ``before``: what the system
-    showed of memory then."""
-
-    __slots__ = ("before", "begun", "entry_file", "lease", "order", "record_file", "rules", "running", "verdict")
-
-    def __init__(
-        self, running: supervise.Running, order: Order, rules: Supervision, record_file: Path, entry_file: Path,
-        lease: Path, before: killed.Before,
-    ) -> None:  # fmt: skip
-        self.running, self.order, self.rules, self.record_file = running, order, rules, record_file
-        self.entry_file, self.lease, self.before = entry_file, lease, before
-        self.verdict: Verdict | None = None
-        self.begun = time.monotonic()
-
-    def ended(self, seconds: float) -> bool:
-        """Whether the engine is gone, or goes within so many seconds: a connection breaks a moment before its process
-        is seen to end."""
-        try:
-            self.running.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
 
 
 @contextmanager
@@ -252,15 +189,18 @@ class Death(NamedTuple):
 
 def death_of(engine: Launched, guide: Guide, state_dir: Path) -> Death:
     """An engine that was ready and has ended. Before it ran long enough to be called steady, a part that its failure
-    speaks against is blamed; else its drafter, before its build is. What is blamed is not in the next order."""
+    speaks against is blamed; else its drafter, before its build is. What is blamed is not in the next order; of a kill
+    from outside nothing is."""
     running, order = engine.running, engine.order
     running.log.join(2.0)
     exit_status = running.process.wait()
     verdict = _judged(engine, exit_status, guide)
     failure = _class(engine, exit_status, verdict, guide)
     early = time.monotonic() - engine.begun < engine.rules.steady
-    step = recover.step_after_death(engine.rules.steps, failure, order.parts, guide.can, early=early)
-    _blame(order, failure, step, engine.rules, state_dir, early)
+    step = None
+    if failure != engine.rules.from_outside:
+        step = recover.step_after_death(engine.rules.steps, failure, order.parts, guide.can, early=early)
+        _blame(order, failure, step, engine.rules, state_dir, early)
     kept = incident(running, order, exit_status, verdict, state_dir)
     told_failure = EngineFailed(failure_message(exit_words(exit_status), verdict, kept))
     following = guide.again(step) if step else None

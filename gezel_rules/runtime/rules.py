@@ -16,7 +16,8 @@ __all__ = ["Step", "Supervision", "argument", "supervision"]
 class Supervision(NamedTuple):
     """Times in seconds, sizes in bytes, rates in bytes per second (0: the size of a model does not count);
     ``listening`` finds host and port in a log line;
-    ``short_memory``: percent of PSI's ``full avg10`` from which a SIGKILL is one for lack of memory."""
+    ``short_memory``: percent of PSI's ``full avg10`` from which a SIGKILL is one for lack of memory, else it is of the
+    class ``from_outside``."""
 
     host_flag: str
     host_assumed: str
@@ -32,6 +33,7 @@ class Supervision(NamedTuple):
     restart_pauses: tuple[float, ...]
     steady: float
     short_memory: float
+    from_outside: str
     log_bytes: int
     logs_kept: int
     log_launches: int
@@ -48,6 +50,7 @@ def supervision(policies: PolicySet) -> Supervision:
     address = policies.row("engine_address", "argv", EngineAddress)
     times, logs = policies.rows("supervision_times", Time), policies.row("engine_logs", "file", EngineLogs)
     restarts = policies.row("restarts", "unexpected", Restarts)
+    kill = policies.row("kill_evidence", "pressure", KillEvidence)
     return Supervision(
         host_flag=address.host_flag,
         host_assumed=address.host,
@@ -62,7 +65,8 @@ def supervision(policies: PolicySet) -> Supervision:
         steps=policies.listed("recovery_steps", Step),
         restart_pauses=restarts.pauses,
         steady=restarts.steady_seconds,
-        short_memory=policies.row("kill_evidence", "pressure", KillEvidence).percent,
+        short_memory=kill.percent,
+        from_outside=kill.otherwise,
         log_bytes=logs.bytes,
         log_launches=logs.launches,
         logs_kept=logs.kept,

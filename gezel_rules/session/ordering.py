@@ -11,7 +11,7 @@ from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.planner.needs import Step
 from gezel_rules.planner.plan import Plan, build_of, plan_degraded, plan_without
 from gezel_rules.planner.report import plan_record
-from gezel_rules.runtime.launch import Guide, Order
+from gezel_rules.runtime.order import Guide, Order
 
 
 def order_of(plan: Plan) -> Order:

@@ -15,7 +15,8 @@ from gezel_rules.planner.needs import Step
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.interrupts import Interrupts
 from gezel_rules.runtime.key_file import key_file
-from gezel_rules.runtime.launch import Launched, Order, death_of
+from gezel_rules.runtime.launch import death_of
+from gezel_rules.runtime.order import Launched, Order
 from gezel_rules.runtime.supervise import NO_CLIENTS, Access
 from gezel_rules.session.session import Prepared, Session
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from gezel_rules.planner.subject import Places, Remote
     from gezel_rules.policy.model import PolicySet
     from gezel_rules.runtime.interrupts import Interrupts
-    from gezel_rules.runtime.launch import Death, Guide, Launched, Order
+    from gezel_rules.runtime.launch import Death
+    from gezel_rules.runtime.order import Guide, Launched, Order
     from gezel_rules.runtime.rules import Supervision
     from gezel_rules.runtime.supervise import Access
 

@@ -18,7 +18,7 @@ from gezel_rules.engines.llama_cpp.contract import CONTRACT
 from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.engines.llama_cpp.find import find_engine
 from gezel_rules.errors import GezelError
-from gezel_rules.runtime.launch import Guide, Order
+from gezel_rules.runtime.order import Guide, Order
 from gezel_rules.session import Conditions, Prepared, Session
 
 

@@ -16,7 +16,8 @@ from gezel_rules.errors import EngineFailed
 from gezel_rules.logs.watch import Verdict
 from gezel_rules.runtime import journal, leases, recover, registry
 from gezel_rules.runtime.interrupts import Interrupts
-from gezel_rules.runtime.launch import Guide, Order, death_of, exit_words, launched
+from gezel_rules.runtime.launch import death_of, exit_words, launched
+from gezel_rules.runtime.order import Guide, Order
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 PORT = ("--port", "0")

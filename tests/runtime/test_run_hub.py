@@ -1,4 +1,4 @@
-"""``run user/repo``: a model of a hub is planned on its header, pulled, launched and answered by, as catalog ids are."""
+"""``run user/repo``: a hub model is planned on its header, pulled, launched and answered by, as catalog ids are."""
 
 from __future__ import annotations
 

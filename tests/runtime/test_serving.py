@@ -19,7 +19,7 @@ from gezel_rules.errors import EngineFailed
 from gezel_rules.places import catalog_dir, policies_dir
 from gezel_rules.runtime import recover
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
-from gezel_rules.runtime.launch import Guide, Order
+from gezel_rules.runtime.order import Guide, Order
 from gezel_rules.session import Prepared, Session
 from gezel_rules.session.serving import serve
 

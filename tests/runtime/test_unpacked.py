@@ -17,7 +17,8 @@ from gezel_rules.engines.openai_http import Address, Call, complete
 from gezel_rules.errors import EngineFailed
 from gezel_rules.runtime import recover
 from gezel_rules.runtime.interrupts import Interrupts
-from gezel_rules.runtime.launch import Guide, Order, death_of, launched
+from gezel_rules.runtime.launch import death_of, launched
+from gezel_rules.runtime.order import Guide, Order
 
 PORT = ("--port", "0")
 SIGNALS = pytest.mark.parametrize("signal", [4, 11])
