@@ -104,6 +104,13 @@ def test_the_drafter_that_killed_it_is_left_out(serving, fake, state):
     assert "trying again: drop-drafter" in serving.said[0] and recover.is_broken(state, "b1", "d")
 
 
+def test_a_kill_from_outside_is_held_against_nothing(serving, fake, state):
+    drafting = order_of(fake(), "-md", "d.gguf", parts={recover.DRAFTER: "d"})
+    seen = serving(drafting, [KILLED], lambda step: order_of(fake()))
+    assert ["-md" in one.argv for one in seen] == [True, True]
+    assert not recover.is_broken(state, "b1", "d")
+
+
 def test_what_a_failed_start_taught_holds_after_a_death(serving, fake):
     """65,536 runs out of memory, 51,456 runs and dies: 51,456 again."""
     large, small = order_of(fake("oom"), "-c", "65536"), order_of(fake(), "-c", "51456")
