@@ -23,6 +23,10 @@ DRAFTER, DEGRADATION = "catalog drafter", "degradation"
 use. Other parts are the family's own words (``Family.leaves_out``)."""
 
 
+FirstBytes = Callable[[int], "tuple[bytes, int | None]"]
+"""Given a count: that many bytes from the start of a file (fewer only at its end), and its size if known."""
+
+
 class Program(NamedTuple):
     """An engine that can be started: ``kind`` is its family's word for it, ``command`` stands before the flags,
     ``path`` is the file whose identity stands for the build (``None``: nobody knows)."""

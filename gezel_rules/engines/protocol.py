@@ -12,6 +12,7 @@ from gezel_rules.documents.declare import Kind
 from gezel_rules.documents.source import Node
 from gezel_rules.engines.family import (
     Contract,
+    FirstBytes,
     MemoryCommand,
     MemoryUse,
     OutsideSetting,
@@ -23,7 +24,6 @@ from gezel_rules.engines.subject import Subject
 from gezel_rules.errors import Problem
 from gezel_rules.facts.fact import Fact
 from gezel_rules.facts.vocabulary import Word
-from gezel_rules.gguf.files import FirstBytes
 from gezel_rules.lang.types import Function
 from gezel_rules.policy.language import Needs
 from gezel_rules.policy.model import PolicySet

@@ -17,8 +17,8 @@ from gezel_rules.store.wanted import InstallPlan, Source, Wanted
 from gezel_rules.store.web import DroppedError, Remote, Web, shown
 
 if TYPE_CHECKING:
+    from gezel_rules.engines.family import FirstBytes
     from gezel_rules.engines.protocol import Family, ModelFile
-    from gezel_rules.gguf.files import FirstBytes
 
 _TOTAL = re.compile(r"bytes \d{1,18}-\d{1,18}/(\d{1,18})")
 _PIECE = 1 << 16  # bytes read at once

@@ -46,7 +46,7 @@ def test_an_unknown_option(refused, command):
         (["memory", "x", "--ctx", "many"], "--ctx"),
         (["memory", "x", "--ctx", "-1"], "--ctx"),
         (["memory", "x", "--flash-attn", "maybe"], "--flash-attn"),
-        (["memory", "x", "--override-tensor", "x"], "--override-tensor"),
+        (["memory", "gemma-3-270m", "--override-tensor", "x"], "--override-tensor"),
         (["memory", "x", "--tensor-split", "1,x"], "--tensor-split"),
         (["pull", MODEL, "--limit-rate", "fast"], "--limit-rate"),
         (["pull", MODEL, "--backend", "vulcan", "--dry-run"], "unknown backend 'vulcan'"),

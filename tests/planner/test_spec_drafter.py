@@ -221,7 +221,7 @@ def launched(world: World, *settings: str):
     """The order of an installed model with its drafter, and the guide that recovery asks."""
     engine = world.engine(CARD)
     plan = world.plan("m", None, *settings, engine=engine).plan
-    return order_of(plan), guide_of(plan, lambda line: None)
+    return order_of(plan), guide_of(plan, lambda line: None, dict)
 
 
 def drop() -> Step:
