@@ -26,7 +26,8 @@ def serve(gezel, answering, model, tmp_path):
 
 def windows(state) -> list[str]:
     """The window of each start, in order."""
-    records = [json.loads(path.read_text()) for path in sorted((state / "journal").glob("*.json"))]
+    records = [json.loads(path.read_text()) for path in (state / "journal").glob("*.json")]
+    records.sort(key=lambda record: record["launch"]["started"])  # names tell seconds apart, no more
     return [argv[argv.index("--ctx-size" if "--ctx-size" in argv else "-c") + 1]
             for argv in (record["launch"]["argv"] for record in records)]  # fmt: skip
 
