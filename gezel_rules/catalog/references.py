@@ -26,20 +26,18 @@ from gezel_rules.record import NamedTuple
 
 DEFAULT_QUANT = "Q4_K_M"
 _LONGEST = 4096  # characters; no system has longer paths
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
-_HUB = re.compile(
-    r"(?P<repo>[^/:@]+/[^/:@]+)(?:@(?P<revision>[^/:@]+))?(?::(?P<quant>[^/]*)|/(?P<file>.*))?", re.DOTALL
-)
-_SHORT = re.compile(r"(?P<repo>[^/:]+/[^/:]+)(?::(?P<quant>[^/]*))?", re.DOTALL)
-_QUANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-_MARKED = re.compile(r"\.{0,2}[\\/]|[A-Za-z]:[\\/]")  # an absolute path, or one that starts in this directory or above
-_PAGE = re.compile(
-    r"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?P<repo>[^/:@?#]+/[^/:@?#]+)"
+_SCHEME = r"(?s)([A-Za-z][A-Za-z0-9+.-]+)://(.*)"
+_HUB = r"(?s)(?P<repo>[^/:@]+/[^/:@]+)(?:@(?P<revision>[^/:@]+))?(?::(?P<quant>[^/]*)|/(?P<file>.*))?"
+_SHORT = r"(?s)(?P<repo>[^/:]+/[^/:]+)(?::(?P<quant>[^/]*))?"
+_QUANT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}"
+_DRIVE = r"[A-Za-z]:[\\/]"
+_MARKED = r"\.{0,2}[\\/]|[A-Za-z]:[\\/]"  # an absolute path, or one that starts in this directory or above
+_PAGE = (
+    r"(?is)(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?P<repo>[^/:@?#]+/[^/:@?#]+)"
     r"(?:/(?:tree|blob|resolve|raw)/(?P<revision>[^/:@?#]+)(?:/(?P<file>[^:?#]*))?)?/?"
-    r"(?::(?P<quant>[^/?#]*))?(?:\?(?:[^#]*&)?show_file_info=(?P<shown>[^&#]*).*|[?#].*)?",
-    re.IGNORECASE | re.DOTALL,
+    r"(?::(?P<quant>[^/?#]*))?(?:\?(?:[^#]*&)?show_file_info=(?P<shown>[^&#]*).*|[?#].*)?"
 )
+_PAGE_HOSTS = ("huggingface.co/", "hf.co/")  # a long pattern, compiled for texts that name one
 _NO_REPOSITORIES = ("datasets", "spaces", "collections", "papers", "docs", "blog", "models", "api")
 """What the hub's addresses begin with that are no user's."""
 MODEL_SUFFIX = ".gguf"
@@ -63,7 +61,7 @@ class Reference(NamedTuple):
         if self.kind == "hub":
             at = f"@{self.revision}" if self.revision else ""
             return f"hf://{self.name}{at}" + (f"/{self.file}" if self.file else f":{self.quant}")
-        plain = self.kind == "file" and not _MARKED.match(self.name)
+        plain = self.kind == "file" and not re.match(_MARKED, self.name)
         return f"./{self.name}" if plain else self.name
 
 
@@ -72,9 +70,10 @@ def parse_reference(text: str, known: Callable[[str], bool] = lambda _: False) -
     path exists. Raises BadInput, in one line, for what can be none of these."""
     if not text or len(text) > _LONGEST or not text.isprintable():
         raise BadInput(f"not a model: {_shown(text)} (a catalog id, a model on disk, user/repo[:quant] or a URL)")
-    if (page := _PAGE.fullmatch(text)) and ("://" in text or not os.path.exists(text)):  # noqa: PTH110
-        return _page(page, text)
-    if match := _SCHEME.fullmatch(text):
+    on_a_page = any(host in text.lower() for host in _PAGE_HOSTS) and re.fullmatch(_PAGE, text)
+    if on_a_page and ("://" in text or not os.path.exists(text)):  # noqa: PTH110
+        return _page(on_a_page, text)
+    if "://" in text and (match := re.fullmatch(_SCHEME, text)):
         return _with_scheme(match[1].lower(), match[2], text)
     if known(text):
         return Reference("catalog", text)
@@ -90,7 +89,7 @@ def parse_reference(text: str, known: Callable[[str], bool] = lambda _: False) -
 
 def _is_path(text: str) -> bool:
     """Cannot be meant as anything but a file, whether it exists or not."""
-    marked = _MARKED.match(text) or text[0] == "~" or text in (".", "..") or "\\" in text
+    marked = re.match(_MARKED, text) or text[0] == "~" or text in (".", "..") or "\\" in text
     return bool(marked) or text.lower().endswith(MODEL_SUFFIX) or text.count("/") > 1
 
 
@@ -101,7 +100,7 @@ def _file(path: str) -> Reference:
 
 
 def _short(text: str) -> Reference:
-    match = _SHORT.fullmatch(text)
+    match = re.fullmatch(_SHORT, text)
     if match is None or names.repo_fault(match["repo"]):
         raise BadInput(f"not a model: {_shown(text)} is neither a file nor user/repo[:quant]")
     return Reference("hub", match["repo"], _quant(match["quant"], text))
@@ -138,7 +137,7 @@ def _page(page: re.Match[str], text: str) -> Reference:
 
 
 def _hub(rest: str, text: str) -> Reference:
-    match = _HUB.fullmatch(rest)
+    match = re.fullmatch(_HUB, rest)
     if match is None or names.repo_fault(match["repo"]):
         raise BadInput(f"not a model: {_shown(text)} must be hf://user/repo, with :quant or /file if need be")
     revision, file = match["revision"] or "", match["file"] or ""
@@ -154,7 +153,7 @@ def _hub(rest: str, text: str) -> Reference:
 def _quant(quant: str | None, text: str) -> str:
     if quant is None:
         return DEFAULT_QUANT
-    if not _QUANT.fullmatch(quant):
+    if not re.fullmatch(_QUANT, quant):
         raise BadInput(f"not a model: {_shown(text)}: after ':' comes a quant such as {DEFAULT_QUANT}")
     return quant.upper()
 
@@ -175,7 +174,7 @@ def _file_url(text: str) -> Reference:
         raise BadInput(f"not a model: {_shown(text)} must be file:// and an absolute path, percent-encoded")
     if not path.isprintable():
         raise BadInput(f"not a model: {_shown(text)} has control or invisible characters")
-    return Reference("file", path[1:] if _DRIVE.match(path[1:]) else path)
+    return Reference("file", path[1:] if re.match(_DRIVE, path[1:]) else path)
 
 
 def _url(text: str) -> Reference:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.cli.arguments import MODEL, add_family, session_of
@@ -33,11 +34,17 @@ def _named(argv: list[str]) -> str | None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the memory of the launch the arguments describe; 0. Raises BadInput."""
-    from gezel_rules.planner.subject import find_subject, is_file
-
     session = session_of(args)
     family, args.model = session.family(args.family), None
-    if not is_file(args.file, session.catalog):
-        subject = find_subject(args.file, session.places())
-        family, args.model = subject.family, subject.model
+    if not _path_that_is_there(args.file):
+        from gezel_rules.planner.subject import find_subject, is_file
+
+        if not is_file(args.file, session.catalog):
+            subject = find_subject(args.file, session.places())
+            family, args.model = subject.family, subject.model
     return show(family.memory.report(args, session.policies_for(family), session.cache), args.json)
+
+
+def _path_that_is_there(model: str) -> bool:
+    """A file by what MODEL means, without the code that tells other readings apart: catalog ids have no separator."""
+    return os.sep in model and "://" not in model and os.path.isfile(model)  # noqa: PTH113

@@ -151,7 +151,7 @@ class Capacity:
     @cached_property
     def uses_gpu(self) -> bool:
         """Whether policy gives this launch a GPU."""
-        return bool(decide(self.inputs.policies, self.inputs.facts, CALLABLES, ("backend.gpu",)).value("backend.gpu"))
+        return bool(self._ruled("backend.gpu"))
 
     def n_max(self, spec: str) -> int | None:
         """Tokens drafted at once under a speculative type, as policy decides it."""

@@ -176,6 +176,8 @@ def _positive(text: str) -> int:
 
 
 def _tokens(text: str) -> int:
+    if text.isascii() and text.isdigit():
+        return _count(text)
     from gezel_rules.facts.setting_values import SettingSpec, value_of
 
     value: int = value_of(SettingSpec("tokens", "integer", None, "tokens", 0), text)
