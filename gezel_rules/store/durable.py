@@ -21,6 +21,17 @@ def create_anew(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN, 0o644)
 
 
+def discard(path: Path, *, ignore_errors: bool = False) -> None:
+    """Delete a file, a link (not what it leads to), or a folder and all in it; one that is gone is no error.
+    ``ignore_errors``: of a folder, whatever can be deleted. Raises OSError."""
+    if path.is_dir() and not path.is_symlink():
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=ignore_errors)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def sync_directory(path: Path) -> None:
     """Make the names in a directory durable (where the system can: Windows cannot open one)."""
     with contextlib.suppress(PermissionError, NotADirectoryError):

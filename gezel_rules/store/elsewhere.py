@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +13,12 @@ from gezel_rules.errors import TransferFailed
 from gezel_rules.store import hub
 from gezel_rules.store.reference_plan import Companions, plan_reference
 from gezel_rules.store.wanted import InstallPlan, Source, Wanted
-from gezel_rules.store.web import DroppedError, Remote, Web, shown
+from gezel_rules.store.web import DroppedError, Remote, Web, content_range, shown, whole_number
 
 if TYPE_CHECKING:
     from gezel_rules.engines.family import FirstBytes
     from gezel_rules.engines.protocol import Family, ModelFile
 
-_TOTAL = re.compile(r"bytes \d{1,18}-\d{1,18}/(\d{1,18})")
 _PIECE = 1 << 16  # bytes read at once
 
 
@@ -83,16 +81,13 @@ def _read_on(web: Web, remote: Remote, kept: bytearray, missing: int) -> int | N
 
 
 def _check(response: Any, remote: Remote, begin: int) -> None:
-    if response.status == 200 or (response.status == 206 and _starts_at(response, begin)):
+    found = content_range(response.headers)
+    if response.status == 200 or (response.status == 206 and found and found.first == begin):
         return
     from gezel_rules.store.troubles import meaning
 
     what = "sends another part than was asked for" if response.status == 206 else ""
     raise TransferFailed(f"{remote.name}: {what or meaning(response.status, bool(remote.token))}")
-
-
-def _starts_at(response: Any, begin: int) -> bool:
-    return str(response.headers.get("Content-Range", "")).strip().startswith(f"bytes {begin}-")
 
 
 def _take(read: Callable[[int], bytes], kept: bytearray, skip: int, missing: int) -> None:
@@ -107,7 +102,6 @@ def _take(read: Callable[[int], bytes], kept: bytearray, skip: int, missing: int
 
 def _size(response: Any) -> int | None:
     if response.status == 206:
-        match = _TOTAL.fullmatch(str(response.headers.get("Content-Range", "")).strip())
-        return int(match[1]) if match else None
-    said = str(response.headers.get("Content-Length", ""))
-    return int(said) if said.isdecimal() and len(said) < 19 else None
+        found = content_range(response.headers)
+        return found.total if found else None
+    return whole_number(response.headers.get("Content-Length", ""))

@@ -94,8 +94,7 @@ def size_of(path: Path) -> int:
 def repair(store: Path) -> list[Leftover]:
     """Delete what is harmless, each under its model's lock; one that is being worked on is passed over. Returns what
     went. Raises BadInput when the store cannot be written."""
-    import shutil
-
+    from gezel_rules.store.durable import discard
     from gezel_rules.store.locks import locked
 
     gone: list[Leftover] = []
@@ -107,8 +106,7 @@ def repair(store: Path) -> list[Leftover]:
         owner = item.path.relative_to(store).parts[0]
         with contextlib.suppress(Refused), locked(store, "repair" if owner == STAGING else owner, wait=0.0):
             if item in leftovers(store):  # still so, now that nobody else works on it
-                folder = item.path.is_dir() and not item.path.is_symlink()
-                shutil.rmtree(item.path) if folder else item.path.unlink()
+                discard(item.path)
                 gone.append(item)
     _drop_locks(store)
     return gone

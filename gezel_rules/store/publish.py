@@ -10,7 +10,7 @@ from pathlib import Path
 from gezel_rules.catalog.references import MODEL_SUFFIX
 from gezel_rules.errors import BadInput, TransferFailed
 from gezel_rules.store import adopt
-from gezel_rules.store.durable import sync_directory, sync_file
+from gezel_rules.store.durable import discard, sync_directory, sync_file
 from gezel_rules.store.fetch import Bench
 from gezel_rules.store.manifest import write_manifest
 from gezel_rules.store.names import MANIFEST
@@ -51,7 +51,7 @@ def _assemble(files: Sequence[InstalledFile], bench: Bench) -> None:
     """Everything of the new generation into ``ready``, and nothing else."""
     for stray in bench.ready.iterdir():
         if stray.name not in {file.name for file in files}:
-            shutil.rmtree(stray) if stray.is_dir() and not stray.is_symlink() else stray.unlink()
+            discard(stray)
     for file in files:
         source, target = Path(file.path), bench.ready / file.name
         if source != target and not (adopt.link(source, target) or adopt.clone(source, target)):
@@ -63,10 +63,7 @@ def _assemble(files: Sequence[InstalledFile], bench: Bench) -> None:
 
 def _move_in(ready: Path, home: Path) -> None:
     home.parent.mkdir(exist_ok=True)
-    if home.is_symlink():
-        home.unlink()
-    elif home.exists():
-        shutil.rmtree(home)  # left by a crash before its manifest; its files were hashed and linked into ready
+    discard(home)  # left by a crash before its manifest; its files were hashed and linked into ready
     ready.rename(home)
     sync_directory(home.parent)
     sync_directory(home.parent.parent)
@@ -77,12 +74,8 @@ def clear(model: Installed, bench: Bench) -> None:
     home = Path(model.files[0].path).parent
     shutil.rmtree(bench.staging, ignore_errors=True)
     for path in home.parent.iterdir():
-        if path.name in (home.name, MANIFEST):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        if path.name not in (home.name, MANIFEST):
+            discard(path, ignore_errors=True)
 
 
 def described(plan: InstallPlan, files: tuple[InstalledFile, ...], header: dict[str, object]) -> Installed:

@@ -8,7 +8,6 @@ something fails is fetched again, at most ``AHEAD`` pieces a connection.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -19,14 +18,13 @@ from gezel_rules.record import NamedTuple
 from gezel_rules.store.durable import no_link
 from gezel_rules.store.part import BLOCK, Part
 from gezel_rules.store.progress import Limit
-from gezel_rules.store.web import DroppedError, Remote, Web, reader
+from gezel_rules.store.web import DroppedError, Remote, Web, content_range, reader
 
 PIECE = 16 << 20  # bytes
 AHEAD = 2  # pieces in flight or waiting for the frontier, a connection
 PROBE_SECONDS = 1.5  # one connection is watched this long
 FAST_BYTES = 150e6  # bytes a second: with this from one connection, more only cost
 LEAST_BYTES = 96 << 20  # less than this is not worth the requests
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 
 
 class Job(NamedTuple):
@@ -136,9 +134,7 @@ class Spread:
             return self.next - 1
 
     def _check(self, response: Any, start: int, end: int) -> None:
-        match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", "").strip())
-        found = tuple(map(int, match.groups())) if match else None
-        if response.status != 206 or found != (start, end - 1, self.job.total):
+        if response.status != 206 or content_range(response.headers) != (start, end - 1, self.job.total):
             raise DroppedError(f"the server answers {response.status} to one of several connections")
         if response.headers.get("ETag", "") != self.job.etag:
             raise DroppedError("the file changed on the server (other ETag)")

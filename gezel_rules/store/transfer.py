@@ -26,6 +26,7 @@ from gezel_rules.store.web import (
     DroppedError,
     Remote,
     Web,
+    content_range,
     origin,
     reader,
     retry_after,
@@ -38,7 +39,6 @@ RESTARTS = 3  # times a part is dropped in one run
 WORTH_BYTES = 64 << 10  # an attempt that brought this much starts the count again
 BACKOFF_SECONDS, BACKOFF_LIMIT = 0.5, 30.0
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
 
 
 class Asked(NamedTuple):
@@ -174,15 +174,13 @@ class Transfer:
 
     def _continue(self, answer: Answer) -> None:
         headers, part = answer.response.headers, self.part
-        match = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
-        etag = headers.get("ETag", "")
-        if not match or match[1] is None or int(match[1]) != part.offset:
+        found, etag = content_range(headers), headers.get("ETag", "")
+        if found is None or found.last is None or found.first != part.offset:
             self._restart("the server sent another range than asked for")
-        total = None if match[3] == "*" else int(match[3])
         if part.source == self.remote.name and part.etag and etag != part.etag:
             self._restart("the file changed on the server (other ETag)")
-        self._check_total(total)
-        self._pour(answer, int(match[2]) + 1 - part.offset, total, etag)
+        self._check_total(found.total)
+        self._pour(answer, found.last + 1 - part.offset, found.total, etag)
 
     def _restart(self, why: str) -> NoReturn:
         self._from_the_start(why)
@@ -213,8 +211,8 @@ class Transfer:
 
     def _past_end(self, headers: Any) -> None:
         """416: nothing beyond the part. It is whole if the server says so and nothing else speaks against it."""
-        match = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
-        total = int(match[3]) if match and match[3] != "*" else None
+        found = content_range(headers)
+        total = found.total if found else None
         same = headers.get("ETag", self.part.etag) == self.part.etag
         if total != self.part.offset or not same or self.asked.size not in (None, total):
             self._restart("the part is longer than the file on the server (416)")

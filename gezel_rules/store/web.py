@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ MAX_REDIRECTS = 8
 CONNECT_SECONDS, READ_SECONDS = 15.0, 60.0
 MAX_WAIT_SECONDS = 300.0  # longest Retry-After we sit out
 _REDIRECTS = (301, 302, 303, 307, 308)
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Passing troubles; everything else in 4xx is an answer.
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -62,6 +64,20 @@ def origin(url: str) -> tuple[str, str, int]:
 def whole_number(text: str) -> int | None:
     """A count as HTTP writes it, of 18 digits at most; ``None`` for anything else that a server may say."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+class ContentRange(NamedTuple):
+    """What a ``Content-Range`` says: first and last byte of a part, size of the whole (``None``: unsaid)."""
+
+    first: int | None
+    last: int | None
+    total: int | None
+
+
+def content_range(headers: Mapping[str, str]) -> ContentRange | None:
+    """The range of an answer; ``None`` when it names none, or writes it as nobody should."""
+    match = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", "").strip())
+    return ContentRange(*(int(n) if n and n != "*" else None for n in match.groups())) if match else None
 
 
 def check_url(url: str) -> str:
