@@ -6,8 +6,8 @@ Another package names its family as an entry point ``NAME = "module:FAMILY"`` of
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.engines.protocol import Family
+    from gezel_rules.policy.language import Language
 
 GROUP = "gezel_rules.families"
 _PACKAGE = Path(__file__).parents[1]
@@ -67,6 +68,26 @@ def _brought() -> dict[str, Listed]:
     from importlib.metadata import entry_points
 
     return {point.name: Listed(point.value, f"from {point.value}") for point in entry_points(group=GROUP)}
+
+
+class EveryFamily(Mapping[str, "Callable[[], Language]"]):
+    """The language of each family there is, by its name: what ``language_of`` makes of the name, when it is wanted.
+    Policies are read knowing every family, so that a file of another one beside them is not taken for one of all."""
+
+    def __init__(self, language_of: Callable[[str], Language]) -> None:
+        self._language_of = language_of
+
+    def __getitem__(self, name: str) -> Callable[[], Language]:
+        return partial(self._language_of, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in FAMILIES or name in names()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(names())
+
+    def __len__(self) -> int:
+        return len(names())
 
 
 def code_of(family: Family) -> bytes:

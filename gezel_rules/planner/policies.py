@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,25 +13,6 @@ if TYPE_CHECKING:
     from gezel_rules.engines.protocol import Family
     from gezel_rules.policy.language import Language, Needs
     from gezel_rules.policy.model import PolicySet
-
-
-class EveryFamily(Mapping[str, "Callable[[], Language]"]):
-    """The language of each family there is, by its name; a family's code is loaded when its language is made."""
-
-    def __getitem__(self, name: str) -> Callable[[], Language]:
-        return partial(language_of, name)
-
-    def __contains__(self, name: object) -> bool:
-        return name in registry.FAMILIES or name in registry.names()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(registry.names())
-
-    def __len__(self) -> int:
-        return len(registry.names())
-
-
-LANGUAGES = EveryFamily()
 
 
 def language_of(name: str) -> Language:
@@ -49,6 +29,9 @@ def _needs(family: Family) -> Needs:
     from gezel_rules.planner.needs import CORE  # only when a set is compiled
 
     return CORE.plus(family.needs())
+
+
+LANGUAGES = registry.EveryFamily(language_of)
 
 
 def read_policies(directory: Path, family: Family, cache: Path | None) -> PolicySet:

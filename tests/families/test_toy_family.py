@@ -143,6 +143,13 @@ def test_doctor_and_devices_see_it(house: Path, environ: dict[str, str]) -> None
     assert "toy_engine.py" in run(house, environ, "devices", "--family", "toy")
 
 
+def test_the_embedded_engine_reads_its_own_policies_beside_them(house: Path, environ: dict[str, str]) -> None:
+    words = (sys.executable, "-m", "gezel_rules.engines.llama_cpp.embedded", "--policies", house / "policies", "--help")
+    found = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "--ctx-size" in found.stdout
+
+
 def test_plans_of_the_first_family_are_the_same_bytes(house: Path, environ: dict[str, str], tmp_path: Path) -> None:
     asked = (("plan", "qwen3-8b", "--host", "rtx-4090", "--json"), ("explain", "glm-4.5-air", "--host", "h200"))
     beside = [run(house, environ, *words) for words in asked]

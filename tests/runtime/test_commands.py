@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from shipped_rules import shipped_rules
 
@@ -125,6 +126,7 @@ def test_13_ctrl_c_ends_the_answer_and_a_second_one_the_session(drive, program):
     os.read(ours, 1000)
     child.send_signal(signal.SIGINT)
     assert _screen(ours).endswith("\r\n> ")
+    _wait_until_it_reads(child.pid)
     child.send_signal(signal.SIGINT)
     assert child.wait(60) == 130
     os.close(ours)
@@ -138,6 +140,16 @@ def test_loading_is_shown_on_a_terminal_and_wiped(drive, program):
     shown = os.read(ours, 1000).decode()
     assert shown == "\r\x1b[Kloading hand-made … 1 s\r\x1b[K"
     os.close(ours)
+
+
+def _wait_until_it_reads(pid: int) -> None:
+    """Wait until a process that shows its prompt sleeps for what is typed: Python's ``input`` misses a signal in the
+    moment between the two, and hears of it with the next key."""
+    process = psutil.Process(pid)
+    end = time.monotonic() + 30
+    while process.status() != psutil.STATUS_SLEEPING:
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def _screen(terminal: int, prompts: int = 1) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules import places
+from gezel_rules.engines import registry
 from gezel_rules.engines.llama_cpp.embedded_flags import (
     Adapter,
     Member,
@@ -29,7 +30,6 @@ from gezel_rules.engines.llama_cpp.embedded_flags import (
 )
 from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.engines.llama_cpp.find import EMBEDDED_POLICIES
-from gezel_rules.engines.registry import code_of
 from gezel_rules.errors import BadInput
 from gezel_rules.policy.seal import load_policies
 
@@ -67,16 +67,16 @@ def _policies(argv: Sequence[str]) -> tuple[Path, Sequence[str]]:
 
 def _table(directory: Path) -> Table:
     """The flags this engine honours. A set compiled here is not kept: it was not held against all the core reads."""
-    languages = {FAMILY.name: _language}
-    code = partial(code_of, FAMILY)
+    languages, code = registry.EveryFamily(_language), partial(registry.code_of, FAMILY)
     return embedded_table(load_policies(directory, FAMILY.name, languages, places.cache_dir(), code=code, keeps=False))
 
 
-def _language() -> Language:
+def _language(name: str) -> Language:
     from gezel_rules.facts.vocabulary import fact_types  # only when a set is compiled
     from gezel_rules.policy.language import Language
 
-    return Language(fact_types(FAMILY.vocabulary()), FAMILY.signatures(), FAMILY.needs)
+    family = registry.family(name)
+    return Language(fact_types(family.vocabulary()), family.signatures(), family.needs)
 
 
 def _print_help(table: Table) -> None:
