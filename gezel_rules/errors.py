@@ -89,3 +89,9 @@ class TransferFailed(GezelError):
     """A download could not be completed or did not verify (exit 3)."""
 
     exit_status = 3
+
+
+def why(error: OSError) -> str:
+    """What went wrong with a file or a socket, to stand behind a colon."""
+    said = error.strerror or str(error)
+    return said[:1].lower() + said[1:]

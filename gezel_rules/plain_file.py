@@ -32,9 +32,3 @@ def read_plain(path: str | Path, most: int, flags: int = 0) -> bytes:
     if len(data) > most:
         raise OSError(0, f"larger than {most >> 20} MiB")
     return data
-
-
-def why(error: OSError) -> str:
-    """What went wrong, to stand behind a colon."""
-    said = error.strerror or str(error)
-    return said[:1].lower() + said[1:]

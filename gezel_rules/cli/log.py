@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gezel_rules.cli.arguments import add_family, session_of
 from gezel_rules.cli.shown import json_text
-from gezel_rules.errors import BadInput
+from gezel_rules.errors import BadInput, why
 
 if TYPE_CHECKING:
     from gezel_rules.logs.model import LogPolicy
@@ -86,7 +86,7 @@ def _read(name: str, watch: Watch) -> None:
         with Path(name).open("rb") as file:
             _feed(file, watch)
     except OSError as error:
-        raise BadInput(f"{name}: {(error.strerror or str(error)).lower()}") from None
+        raise BadInput(f"{name}: {why(error)}") from None
 
 
 def _feed(stream: BinaryIO, watch: Watch) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gezel_rules.documents.node import MAX_FILE_BYTES, Node, Text, did_you_mean
-from gezel_rules.errors import BadInput, Problem, Span
-from gezel_rules.plain_file import read_plain, why
+from gezel_rules.errors import BadInput, Problem, Span, why
+from gezel_rules.plain_file import read_plain
 
 __all__ = ["Node", "Text", "did_you_mean", "load_yaml", "parse_yaml", "read_text"]
 

@@ -20,9 +20,9 @@ from gezel_rules import __version__, places
 from gezel_rules.cache import forget_older, keep
 from gezel_rules.checksum import checksum
 from gezel_rules.documents.node import MAX_FILE_BYTES
-from gezel_rules.errors import BadInput
+from gezel_rules.errors import BadInput, why
 from gezel_rules.owned import read_owned
-from gezel_rules.plain_file import read_plain, why
+from gezel_rules.plain_file import read_plain
 from gezel_rules.policy.files import LOGS, all_paths, file_names, log_policy_paths
 from gezel_rules.policy.frozen import FORMAT, checked, dumped, freeze, summed, thaw
 from gezel_rules.policy.model import CANDIDATE, Judged, PolicySet
@@ -65,7 +65,11 @@ class Shelf:
     ) -> None:  # fmt: skip
         self.directory, self.family, self.languages = directory, family, languages
         self.cache, self.code, self.keeps = cache, code, keeps
-        self.files = _files(directory)
+
+    @cached_property
+    def files(self) -> list[bytes]:
+        """What the files say that the set is made of. Raises BadInput for one that cannot be read."""
+        return _files(self.directory)
 
     def read(self) -> PolicySet | None:
         """The set; ``None`` when it is not kept, or what is kept cannot be believed."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.family import DRAFTER
-from gezel_rules.errors import BadInput, EngineFailed
+from gezel_rules.errors import BadInput, EngineFailed, why
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import journal, killed, leases, process, recover, registry, supervise
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
@@ -86,7 +86,7 @@ def _make(folders: Mapping[str, str]) -> None:
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise BadInput(f"{setting}: {folder}: {(error.strerror or str(error)).lower()}") from None
+            raise BadInput(f"{setting}: {folder}: {why(error)}") from None
 
 
 def entry_of(running: supervise.Running, order: Order, key_file: str = "") -> registry.Entry:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gezel_rules.engines.family import Contract, Program
 from gezel_rules.engines.openai_http import Address
-from gezel_rules.errors import BadInput, EngineFailed
+from gezel_rules.errors import BadInput, EngineFailed, why
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import process, tether
 from gezel_rules.runtime.engine_log import EngineLog
@@ -132,8 +132,7 @@ def _require_free(address: Address) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(where)
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise BadInput(f"cannot listen on {address.host} port {address.port}: {why}") from None
+        raise BadInput(f"cannot listen on {address.host} port {address.port}: {why(error)}") from None
 
 
 def _with_port(argv: Sequence[str], port: int, rules: Supervision) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from gezel_rules.errors import BadInput, GezelError, Refused
@@ -14,6 +15,7 @@ from gezel_rules.session.session import Session
 if TYPE_CHECKING:
     from gezel_rules.catalog import Entry
     from gezel_rules.engines.family import CompanionName
+    from gezel_rules.planner.plan import Plan
     from gezel_rules.store.plan import DrafterApplies
     from gezel_rules.store.wanted import InstallPlan
     from gezel_rules.store.web import Web
@@ -55,6 +57,22 @@ def installs(session: Session, wish: Wish, web: Web) -> Iterator[InstallPlan]:
     for other in plan.also:
         beside = session.entry(other)
         yield plan_install(beside, backend, wish.vision, drafter_rule(session, beside))
+
+
+def installs_for(session: Session, plan: Plan) -> Iterator[InstallPlan]:
+    """What a planned launch needs: its model, and the model that drafts for it. Raises BadInput, TransferFailed."""
+    from gezel_rules.store.plan import plan_install
+    from gezel_rules.store.web import Web
+
+    entry, backend, vision = plan.subject.entry, backend_of(plan.trace.facts), bool(plan.trace.get("vision.loads"))
+    if entry is None:  # a model of a hub, or of a URL
+        with closing(Web()) as web:
+            yield from installs(session, Wish(plan.request.model, backend or None, vision=vision), web)
+        return
+    wanted = plan_install(entry, backend, vision, lambda _: _drafter_planned(plan))
+    yield wanted
+    for other in wanted.also:  # a drafter that is an entry of its own; it needs none itself
+        yield plan_install(session.entry(other), backend, False, lambda _: (False, "it drafts"))
 
 
 def refuse_excluded(session: Session, entry: Entry, backend: str) -> None:
@@ -103,6 +121,14 @@ def backend_here(session: Session, entry: Entry) -> str:
         return _backend(session, entry, Wish(entry.id))
     except GezelError:
         return ""
+
+
+def _drafter_planned(plan: Plan) -> tuple[bool, str]:
+    """Whether policy wants the catalog's drafter here, and why; a family without drafters wants none."""
+    from gezel_rules.planner.report import explainer
+
+    judgement = plan.trace.judgements.get("drafter.applies")
+    return (judgement.value is True, explainer(plan).because(judgement)) if judgement else (False, "")
 
 
 def drafter_rule(session: Session, entry: Entry) -> DrafterApplies:

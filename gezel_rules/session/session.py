@@ -162,45 +162,13 @@ class Session(NamedTuple):
 
     def pull(self, plan: Plan) -> None:
         """Install what a planned launch needs. Raises BadInput, TransferFailed."""
-        from gezel_rules.facts.fact import UNKNOWN
-        from gezel_rules.store.install import install
-        from gezel_rules.store.plan import plan_install
-        from gezel_rules.store.progress import progress_for
-
-        entry = plan.subject.entry
-        if entry is None:
-            self._pull_reference(plan)
-            return
-        backend = plan.trace.facts["engine.backend"].value
-        wanted = plan_install(
-            entry, "" if backend is UNKNOWN else backend, bool(plan.trace.get("vision.loads")),
-            lambda _: _drafter_applies(plan),
-        )  # fmt: skip
-        progress = progress_for()
-        try:
-            install(wanted, self.store, progress)
-            for other in wanted.also:  # a drafter that is an entry of its own; it needs none itself
-                beside = self.entry(other)
-                none = plan_install(beside, wanted.backend, False, lambda _: (False, "it drafts"))
-                install(none, self.store, progress)
-        finally:
-            progress.close()
-
-    def _pull_reference(self, plan: Plan) -> None:
-        """Install what no catalog describes: a model of a hub, or of a URL. Raises BadInput, TransferFailed."""
-        from gezel_rules.facts.fact import UNKNOWN
-        from gezel_rules.session.installs import Wish, installs
+        from gezel_rules.session.installs import installs_for
         from gezel_rules.store.install import install
         from gezel_rules.store.progress import progress_for
-        from gezel_rules.store.web import Web
 
-        backend = plan.trace.facts["engine.backend"].value
-        wish = Wish(
-            plan.request.model, None if backend is UNKNOWN else backend, vision=bool(plan.trace.get("vision.loads"))
-        )
         progress = progress_for()
         try:
-            for wanted in installs(self, wish, Web()):
+            for wanted in installs_for(self, plan):
                 install(wanted, self.store, progress)
         finally:
             progress.close()
@@ -272,14 +240,6 @@ def session_for(policies: Path | None, catalog: Path | None, store: Path | None)
         policies or places.policies_dir(), catalog or places.catalog_dir(), where, places.state_dir(),
         places.cache_dir(), os.environ, places.site_files(),
     )  # fmt: skip
-
-
-def _drafter_applies(plan: Plan) -> tuple[bool, str]:
-    """Whether policy wants the catalog's drafter here, and why; a family without drafters wants none."""
-    from gezel_rules.planner.report import explainer
-
-    judgement = plan.trace.judgements.get("drafter.applies")
-    return (judgement.value is True, explainer(plan).because(judgement)) if judgement else (False, "")
 
 
 def to_stderr(line: str) -> None:

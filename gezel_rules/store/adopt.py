@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
-from gezel_rules.errors import TransferFailed
+from gezel_rules.errors import TransferFailed, why
 from gezel_rules.store.durable import create_anew
 from gezel_rules.store.part import BLOCK, Part
 from gezel_rules.store.progress import Limit, Progress
@@ -150,4 +150,4 @@ def local_trouble(path: Path):  # type: ignore[no-untyped-def]
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise TransferFailed(f"{path}: {(error.strerror or str(error)).lower()}") from None
+        raise TransferFailed(f"{path}: {why(error)}") from None

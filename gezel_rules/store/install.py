@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from gezel_rules.errors import BadInput, Refused, TransferFailed
+from gezel_rules.errors import BadInput, Refused, TransferFailed, why
 from gezel_rules.store.fetch import Bench, Known, bring, kept, learn, room
 from gezel_rules.store.locks import locked
 from gezel_rules.store.manifest import read_manifest, unchanged
@@ -144,7 +144,7 @@ def _tidy(bench: Bench) -> None:
 
 
 def _disk(error: OSError, store: Path) -> TransferFailed | BadInput:
-    said = (error.strerror or str(error)).lower()
+    said = why(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return TransferFailed(f"{store}: {said}; what has arrived is kept")
     return BadInput(f"{store}: cannot be written ({said})")

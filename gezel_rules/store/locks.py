@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gezel_rules.errors import BadInput, Refused
+from gezel_rules.errors import BadInput, Refused, why
 from gezel_rules.store.names import LOCKS
 
 LOCK_SECONDS = 24 * 3600.0  # a large model on a slow line
@@ -35,7 +35,7 @@ def locked(
     except Timeout:
         raise Refused(f"{directory}: another process still works on it after {wait:.0f} s") from None
     except OSError as error:
-        raise BadInput(f"{store}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        raise BadInput(f"{store}: cannot be written ({why(error)})") from None
     try:
         yield
     finally:

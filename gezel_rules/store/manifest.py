@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from gezel_rules.errors import BadInput
+from gezel_rules.errors import BadInput, why
 from gezel_rules.plain_file import NO_LINK, read_plain
 from gezel_rules.store.durable import replace_durably
 from gezel_rules.store.names import MANIFEST, check_name
@@ -30,7 +30,7 @@ def read_manifest(store: Path, directory: str) -> Installed:
     try:
         data = json.loads(read_plain(path, MAX_BYTES, NO_LINK))
     except OSError as error:
-        raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from None
+        raise BadInput(f"{path}: {why(error)}") from None
     except (ValueError, RecursionError):
         raise BadInput(f"{path}: not a manifest (broken JSON)") from None
     try:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gezel_rules.errors import BadInput
+from gezel_rules.errors import BadInput, why
 from gezel_rules.plain_file import NO_LINK, read_plain
 
 BLOCK = 1 << 20  # bytes read or written at a time
@@ -140,7 +140,7 @@ def _not_ours(status: os.stat_result) -> str:
 
 def refusal(error: OSError, path: Path) -> BadInput:
     """A store that cannot be written, in one line."""
-    return BadInput(f"{path}: cannot be written ({(error.strerror or str(error)).lower()})")
+    return BadInput(f"{path}: cannot be written ({why(error)})")
 
 
 def logged_digest(path: Path) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from gezel_rules.catalog import load_entry
 from gezel_rules.catalog.records import Entry
 from gezel_rules.catalog.records import Part as CatalogPart
 from gezel_rules.documents.source import Node
-from gezel_rules.errors import BadInput, TransferFailed
+from gezel_rules.errors import BadInput, TransferFailed, why
 from gezel_rules.record import NamedTuple
 from gezel_rules.store import hub
 from gezel_rules.store.durable import replace_durably
@@ -93,7 +93,7 @@ def _write(path: Path, text: str, edits: list[tuple[int, int, str]], pinned: lis
     try:
         replace_durably(path, text.encode())
     except OSError as error:
-        raise BadInput(f"{path}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+        raise BadInput(f"{path}: cannot be written ({why(error)})") from None
 
 
 def _check(text: str, path: Path, pinned: list[Pinned]) -> None:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gezel_rules.errors import BadInput
+from gezel_rules.errors import BadInput, why
 from gezel_rules.record import NamedTuple
 from gezel_rules.store.manifest import read_manifest, write_manifest
 from gezel_rules.store.names import MANIFEST, STAGING, check_directory, directory_for
@@ -92,7 +92,7 @@ def remove(store: Path, model_id: str) -> int:
             grave.parent.mkdir(exist_ok=True)
             (store / model.directory).rename(grave)
         except OSError as error:
-            raise BadInput(f"{store}: cannot be written ({(error.strerror or str(error)).lower()})") from None
+            raise BadInput(f"{store}: cannot be written ({why(error)})") from None
         shutil.rmtree(grave, ignore_errors=True)
         shutil.rmtree(store / STAGING / model.directory, ignore_errors=True)
     return freed

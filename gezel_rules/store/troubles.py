@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from gezel_rules.errors import TransferFailed
+from gezel_rules.errors import TransferFailed, why
 from gezel_rules.store.part import Part
 
 
@@ -46,7 +46,7 @@ def disk_trouble(error: OSError, part: Part) -> TransferFailed:
     where = f"{part.path.parent}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return DiskFull(f"{where}: no room left after {part.offset:,} bytes of {part.path.stem}; they are kept")
-    return DiskFull(f"{where}: cannot write {part.path.stem} ({(error.strerror or str(error)).lower()})")
+    return DiskFull(f"{where}: cannot write {part.path.stem} ({why(error)})")
 
 
 def meaning(status: int, token: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gezel_rules.errors import BadInput, Refused
+from gezel_rules.errors import BadInput, Refused, why
 from gezel_rules.facts.printable import printable
 
 PATIENCE = 3.0  # seconds for a machine of the same network to take a connection
@@ -21,8 +21,7 @@ def require_rpc_servers(servers: Sequence[str], patience: float = PATIENCE) -> N
         try:
             socket.create_connection((host, port), patience).close()
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            said = f"rpc: {host}:{port} does not answer ({why})"
+            said = f"rpc: {host}:{port} does not answer ({why(error)})"
             raise Refused(f"{said}: start an RPC server there, or leave it out") from None
 
 
