@@ -3,27 +3,14 @@ caret under what is wrong."""
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from walk import Mistake, make, shown
 
 from gezel_rules.cli import main
 from gezel_rules.places import policies_dir
-
-
-class Mistake(NamedTuple):
-    """In ``file``, ``old`` becomes ``new`` (once); ``under`` is what the caret must point at, ``said`` a part of the
-    message."""
-
-    file: str
-    old: str
-    new: str
-    under: str
-    said: str
-
 
 KV, SPEC, WINDOW, ARGV = (f"llama-cpp/{name}.yaml" for name in ("kv", "speculation", "window", "argv"))
 FAILURES = "llama-cpp/logs/failures.yaml"
@@ -77,7 +64,6 @@ WALK = {
         FAILURES, "  - id: cuda-oom", "  - id: shelf-oom\n    says: it\n    advice: Buy more.\n  - id: cuda-oom",
         "shelf-oom", "speaks for the failure class"),
 }  # fmt: skip
-CARET = re.compile(r"(?P<file>[^:]+):\d+:(?P<column>\d+): (?P<said>.*)\n    (?P<text>.*)\n    (?P<under>\s*\^+)\n")
 
 
 @pytest.mark.parametrize("name", WALK)
@@ -87,18 +73,9 @@ def test_each_mistake_gives_one_problem_where_it_is(
     mistake = WALK[name]
     copy = tmp_path / "policies"
     shutil.copytree(policies_dir(), copy)
-    text = (copy / mistake.file).read_text()
-    assert mistake.old in text, "the shipped policies say this no more"
-    (copy / mistake.file).write_text(text.replace(mistake.old, mistake.new, 1))
-
+    make(mistake, copy)
     assert main(["policy", "check", str(copy)]) == 2
     said = capsys.readouterr()
     assert said.err == ""
-    found = CARET.match(said.out)
-    assert found is not None, said.out
-    assert said.out[found.end() :].endswith(" files: 1 problem\n") and said.out.count("\n") == 4, said.out
-    assert found["file"] == f"policies/{mistake.file}"
-    assert mistake.said in found["said"]
-    at = int(found["column"]) - 1
-    assert found["text"][at : at + max(1, len(mistake.under))] == mistake.under or not mistake.under
-    assert found["under"].index("^") == at
+    rest = shown(mistake, said.out, f"policies/{mistake.file}")
+    assert rest.endswith(" files: 1 problem\n") and said.out.count("\n") == 4, said.out

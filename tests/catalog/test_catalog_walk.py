@@ -3,27 +3,14 @@ caret under what is wrong; and whoever uses the entry or the host hears of the s
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from walk import Mistake, make, shown
 
 from gezel_rules.cli import main
 from gezel_rules.places import catalog_dir
-
-
-class Mistake(NamedTuple):
-    """In ``file``, ``old`` becomes ``new`` (once); ``under`` is what the caret must point at, ``said`` a part of the
-    message."""
-
-    file: str
-    old: str
-    new: str
-    under: str
-    said: str
-
 
 QWEN, DENSE, MOE = "models/qwen3-8b.yaml", "models/llama-3.1-8b-q8_0.yaml", "models/qwen3-30b-a3b.yaml"
 GEMMA, MISTRAL = "models/gemma-3-4b.yaml", "models/mistral-small-24b.yaml"
@@ -112,7 +99,6 @@ WALK = {
     "a system that is none": Mistake(
         MAC, "os: macos", "os: macOS", "macOS", "did you mean 'macos'?"),
 }  # fmt: skip
-CARET = re.compile(r"(?P<file>[^:]+):\d+:(?P<column>\d+): (?P<said>.*)\n    (?P<text>.*)\n    (?P<under>\s*\^+)\n")
 ONE_PROBLEM = "checked 30 entries and 8 hosts: 1 problem\n"
 
 
@@ -124,12 +110,6 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(shutil.copytree(catalog_dir(), tmp_path / "catalog"))
 
 
-def make(mistake: Mistake, catalog: Path) -> None:
-    text = (catalog / mistake.file).read_text()
-    assert mistake.old in text, "the shipped catalog says this no more"
-    (catalog / mistake.file).write_text(text.replace(mistake.old, mistake.new, 1))
-
-
 @pytest.mark.parametrize("name", WALK)
 def test_each_mistake_gives_one_problem_where_it_is(
     name: str, catalog: Path, capsys: pytest.CaptureFixture[str]
@@ -139,13 +119,7 @@ def test_each_mistake_gives_one_problem_where_it_is(
     assert main(["catalog", "check", str(catalog)]) == 2
     said = capsys.readouterr()
     assert said.err == ""
-    found = CARET.match(said.out)
-    assert found is not None and said.out[found.end() :] == ONE_PROBLEM, said.out
-    assert found["file"] == str(catalog / mistake.file)
-    assert mistake.said in found["said"]
-    at = int(found["column"]) - 1
-    assert found["text"][at : at + len(mistake.under)] == mistake.under
-    assert found["under"].index("^") == at
+    assert shown(mistake, said.out, str(catalog / mistake.file)) == ONE_PROBLEM
 
 
 @pytest.mark.parametrize("name", WALK)
