@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,10 +109,10 @@ class CompanionName(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Something to be told: as plain JSON, and as lines for people."""
+    """Something to be told: as plain JSON, and as lines for people, which are made when they are wanted."""
 
     data: Mapping[str, Any]
-    lines: Sequence[str]
+    lines: Iterable[str]
 
 
 class MemoryCommand(NamedTuple):

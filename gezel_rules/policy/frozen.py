@@ -1,18 +1,20 @@
 """A compiled set as bytes, and back: what everybody reads comes first, then decisions, then a line for each table.
 
-JSON under a checksum: a copy of what the files say, never a source. Decisions and tables are read when somebody asks.
+JSON under a CRC-32, which finds damage and proves nothing more: whoever may write here is believed for owning the file.
+It is a copy of what the files say, never a source. Decisions and tables are read when somebody asks.
 """
 
 from __future__ import annotations
 
 import json
 from typing import Any
+from zlib import crc32
 
-from gezel_rules.checksum import SIZE, checksum
 from gezel_rules.policy.model import Beside, Decision, Judged, PolicyFile, PolicySet, Rule
 from gezel_rules.policy.records import Tables
 
-FORMAT = 7
+FORMAT = 8
+CRC_SIZE = 4  # bytes
 
 
 def freeze(policies: PolicySet) -> bytes:
@@ -50,14 +52,14 @@ def dumped(value: Any) -> bytes:
 
 
 def summed(body: bytes) -> bytes:
-    """A body with its checksum before it."""
-    return checksum([body]) + body
+    """A body with its CRC-32 before it."""
+    return crc32(body).to_bytes(CRC_SIZE, "big") + body
 
 
 def checked(data: bytes) -> bytes | None:
-    """The body behind a checksum that is right."""
-    body = data[SIZE:]
-    return body if checksum([body]) == data[:SIZE] else None
+    """The body behind a CRC-32 that is right."""
+    body = data[CRC_SIZE:]
+    return body if crc32(body).to_bytes(CRC_SIZE, "big") == data[:CRC_SIZE] else None
 
 
 def _decision(row: list[Any]) -> Decision:

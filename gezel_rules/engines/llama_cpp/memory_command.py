@@ -57,7 +57,7 @@ def report(args: argparse.Namespace, policies: PolicySet, cache: Path | None) ->
     header = read_model(args.file, cache, check_size=False) if args.model is None else args.model
     processor = launch.processor or own_processor(known, cache)
     found = estimate(header, launch._replace(processor=processor), known)
-    return Report(found.to_json(), list(lines(Path(args.file).name, found)))
+    return Report(found.to_json(), lines(Path(args.file).name, found))
 
 
 def launch_of(args: argparse.Namespace) -> Launch:
