@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
@@ -64,9 +65,44 @@ def state_dir() -> Path:
     return _platform("GEZEL_STATE", "user_state_dir")
 
 
+SITE = Path("/etc/gezel-rules")
+"""What an operator sets for everybody on a machine, or on a fleet of them."""
+LAYERS = "GEZEL_LAYERS"
+"""Further layers of policies, highest of all: paths, separated as in PATH."""
+
+
 def site_files() -> tuple[Path, ...]:
     """Operator settings files, lowest precedence first: the machine's, then the user's."""
-    return (Path("/etc/gezel-rules/site.yaml"), _platform("GEZEL_CONFIG", "user_config_dir") / "site.yaml")
+    return tuple(directory / "site.yaml" for directory in _operators())
+
+
+def layer_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """What is laid over the policies, lowest precedence first: the YAML files of the site's ``policies`` folder and of
+    the user's, each in name order, then those of ``GEZEL_LAYERS``."""
+    found = [path for directory in _operators() for path in _yaml_files(directory / "policies")]
+    named = [Path(name).absolute() for name in environ.get(LAYERS, "").split(os.pathsep) if name]
+    return (*found, *named)
+
+
+def with_layers(environ: Mapping[str, str], layers: Sequence[Path]) -> Mapping[str, str]:
+    """The environment with more layers, above those it names."""
+    if not layers:
+        return environ
+    named = [name for name in (environ.get(LAYERS, ""), *(str(path.absolute()) for path in layers)) if name]
+    return {**environ, LAYERS: os.pathsep.join(named)}
+
+
+def _operators() -> tuple[Path, Path]:
+    return SITE, _platform("GEZEL_CONFIG", "user_config_dir")
+
+
+def _yaml_files(directory: Path) -> list[Path]:
+    """In name order. Raises OSError for a folder that is there and cannot be read."""
+    try:
+        names = os.listdir(directory)  # noqa: PTH208 - on every start
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [directory / name for name in sorted(names) if name.endswith(".yaml")]
 
 
 def shown(path: Path) -> str:

@@ -24,6 +24,14 @@ def test_the_explanation_is_a_real_one(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out == shown[2]
 
 
+def test_the_layer_is_a_right_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = re.search(r"<!-- layer -->\n```yaml\n((?:.*\n)*?)```", README)
+    assert shown, "the README shows no layer"
+    layer = tmp_path / "driver.yaml"
+    layer.write_text(shown[1], "utf-8")
+    assert main(["policy", "check", "--layer", str(layer)]) == 0, capsys.readouterr().out
+
+
 def test_the_tests_have_one_command() -> None:
     commands = re.findall(r"<!-- test command -->\n```sh\n(.*)\n```", README)
     assert len(commands) == 1

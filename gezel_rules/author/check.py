@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from operator import attrgetter
 from pathlib import Path
@@ -54,10 +54,10 @@ class Library(NamedTuple):
     decisions: Mapping[str, Decision]
 
 
-def read_library(directory: Path, family: str, languages: Languages) -> Library:
-    """Read and check what a family is judged by; problems stay in ``drafts.problems``. Raises BadInput when the
-    directory holds no policies."""
-    return _library(read_sources(all_paths(directory), directory, languages), family, languages[family]())
+def read_library(directory: Path, family: str, languages: Languages, layers: Sequence[Path] = ()) -> Library:
+    """Read and check what a family is judged by, with ``layers`` laid over it; problems stay in ``drafts.problems``.
+    Raises BadInput when the directory holds no policies."""
+    return _library(read_sources(all_paths(directory), directory, languages, layers), family, languages[family]())
 
 
 def _library(sources: Sources, family: str, language: Language) -> Library:
@@ -65,9 +65,10 @@ def _library(sources: Sources, family: str, language: Language) -> Library:
     return Library(drafts, check_drafts(drafts, language.facts, language.functions))
 
 
-def check_directory(directory: Path, against: Against) -> Report:
-    """Check everything, for every family that has files there. Raises BadInput when there is nothing to check."""
-    sources = read_sources(all_paths(directory), directory, against.languages)
+def check_directory(directory: Path, against: Against, layers: Sequence[Path] = ()) -> Report:
+    """Check everything, for every family that has files there, as it is with ``layers`` laid over it. Raises BadInput
+    when there is nothing to check."""
+    sources = read_sources(all_paths(directory), directory, against.languages, layers)
     problems: list[Problem] = []
     read: list[Drafts] = []
     warnings: dict[Problem, None] = {}
@@ -87,8 +88,8 @@ def check_directory(directory: Path, against: Against) -> Report:
     problems += _second_opinion(sources.files, against, problems)
     counts = [sum(kind == what for kind, _, _ in named) for what in ("decision", "table")]
     return Report(
-        tuple(in_order(problems, read)), () if problems else tuple(warnings), len(all_paths(directory)),
-        *counts,
+        tuple(in_order(problems, read)), () if problems else tuple(warnings),
+        len(all_paths(directory)) + len(layers), *counts,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ def overview(files: list[Entry], width: int) -> Iterator[str]:
     for number, file in enumerate(files):
         if number:
             yield ""
-        yield from _policy(file, width)
+        yield from page(file, width)
 
 
 def _wrapped(label: str, text: str, width: int, indent: int = 2, column: int = 0) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _decision(entry: Entry, width: int) -> Iterator[str]:
     yield from _wrapped("", _how(entry), width)
     for rule in entry["rules"]:
         yield ""
-        yield from _rule(rule, entry["hit"] == "search", width)
+        yield from _rule(rule, entry, width)
     yield ""
     kinds = {"fact": "facts", "decision": "decisions", "table": "tables"}
     for kind, label in kinds.items():
@@ -66,6 +66,7 @@ def _decision(entry: Entry, width: int) -> Iterator[str]:
         if names:
             yield from _wrapped(f"reads {label}", ", ".join(names), width, 2, 17)
     yield from _read_by(entry, width)
+    yield from _changes(entry, width)
 
 
 def _how(entry: Entry) -> str:
@@ -79,10 +80,12 @@ def _how(entry: Entry) -> str:
     return how + unit + flag
 
 
-def _rule(rule: Mapping[str, Any], searching: bool, width: int) -> Iterator[str]:
+def _rule(rule: Mapping[str, Any], decision: Entry, width: int) -> Iterator[str]:
     level = f" · speaks for {rule['level']}" if rule["level"] else ""
-    yield f"  {rule['id']}   line {rule['source']['line']}{level}"
-    outcome = rule["then"] if searching else _outcome(rule["then"])
+    file, line = rule["source"]["file"], rule["source"]["line"]
+    place = f"line {line}" if file == decision["source"]["file"] else f"{file}:{line}"
+    yield f"  {rule['id']}   {place}{level}"
+    outcome = rule["then"] if decision["hit"] == "search" else _outcome(rule["then"])
     yield from _wrapped("when", rule["when"] or "always", width, 4, 9)
     yield from _wrapped("then", outcome, width, 4, 9)
     if rule["because"]:
@@ -109,6 +112,24 @@ def _read_by(entry: Entry, width: int) -> Iterator[str]:
     yield from _wrapped("read by", ", ".join(entry["read_by"]) or "no decision", width, 2, 17)
 
 
+def _changes(entry: Entry, width: int) -> Iterator[str]:
+    """What layers make different here."""
+    for change in entry.get("changes", ()):
+        yield from _wrapped("laid over", f"{change['what']}   {_at(change)}", width, 2, 17)
+
+
+def _at(change: Entry) -> str:
+    return f"{change['source']['file']}:{change['source']['line']}"
+
+
+def _layer(entry: Entry, width: int) -> Iterator[str]:
+    yield f"{entry['file']} {entry['version']}   laid over the policies"
+    yield from _wrapped("", entry["summary"], width)
+    column = 2 + max((len(change["name"]) for change in entry["changes"]), default=0)
+    for change in entry["changes"]:
+        yield from _wrapped(change["name"], f"{change['what']}   line {change['source']['line']}", width, 4, column)
+
+
 def _table(entry: Entry, width: int) -> Iterator[str]:
     yield f"{entry['name']}   {_place(entry)}"
     yield from _columns(entry, width)
@@ -118,6 +139,7 @@ def _table(entry: Entry, width: int) -> Iterator[str]:
         yield from _wrapped(key, _cells(row), width, 4, column)
     yield ""
     yield from _read_by(entry, width)
+    yield from _changes(entry, width)
 
 
 def _columns(entry: Entry, width: int) -> Iterator[str]:
@@ -173,6 +195,7 @@ def _area(entry: Entry, width: int) -> Iterator[str]:
 
 _PAGES: dict[str, Callable[[Entry, int], Iterator[str]]] = {
     "policy": _policy,
+    "layer": _layer,
     "decision": _decision,
     "table": _table,
     "fact": _fact,

@@ -20,6 +20,7 @@ from gezel_rules.facts.vocabulary import Word
 from gezel_rules.logs.file import LOG_POLICY
 from gezel_rules.places import schemas_dir
 from gezel_rules.policy.file import BLOCKS, POLICY
+from gezel_rules.policy.layer_file import LAYER
 from gezel_rules.record import NamedTuple
 
 
@@ -43,6 +44,7 @@ FORMS = (
     Form("host", "Described host", HOST),
     Form("site", "Site settings", site(_settings())),
     Form("policy", "Policy", POLICY, BLOCKS),
+    Form("layer", "Layer over policies", LAYER, BLOCKS),
     Form("log-policy", "Log policy", LOG_POLICY),
 )
 

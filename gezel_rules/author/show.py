@@ -9,8 +9,9 @@ from gezel_rules.author.check import Library
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import BadInput
 from gezel_rules.policy.cells import Column
+from gezel_rules.policy.layers import Change, changes
 from gezel_rules.policy.load import Draft
-from gezel_rules.policy.model import CANDIDATE, Decision, Rule
+from gezel_rules.policy.model import CANDIDATE, Decision, PolicyFile, Rule
 from gezel_rules.policy.tables import TableDraft
 
 Entry = dict[str, Any]
@@ -24,6 +25,7 @@ class Index:
 
     def __init__(self, library: Library, facts: Mapping[str, Entry]) -> None:
         self.drafts, self.decisions, self.facts = library.drafts, library.decisions, facts
+        self._changes = [change for layer in self.drafts.layers for change in changes(layer)]
         self._flags = {
             draft.decision.flag: name for name, draft in self.drafts.decisions.items() if draft.decision.flag
         }
@@ -69,6 +71,8 @@ class Index:
 
     def _file(self, policy: str) -> Entry:
         file = next(file for file in self.drafts.files if file.policy == policy)
+        if file.is_layer:
+            return self._layer(file)
         decisions = [draft.decision for draft in self.drafts.decisions.values() if draft.decision.policy == policy]
         tables = [name for name, table in self.drafts.tables.items() if table.node.text.name == file.file]
         return {
@@ -76,6 +80,17 @@ class Index:
             "decisions": [{"name": d.name, "says": d.says, **({"flag": d.flag} if d.flag else {})} for d in decisions],
             "tables": [_summed(name, self.drafts.tables[name]) for name in tables],
         }  # fmt: skip
+
+    def _layer(self, file: PolicyFile) -> Entry:
+        return {
+            "kind": "layer", "name": file.policy, "version": file.version, "file": file.file, "summary": file.summary,
+            "changes": [_changed(change) for change in self._changes if change.file == file.file],
+        }  # fmt: skip
+
+    def _laid_over(self, name: str) -> Entry:
+        """What layers change in a decision or table; nothing where none does."""
+        found = [_changed(change) for change in self._changes if change.name == name]
+        return {"changes": found} if found else {}
 
     def _decision(self, draft: Draft) -> Entry:
         decision = self.decisions[draft.decision.name]
@@ -85,7 +100,7 @@ class Index:
             "flag": decision.flag, "unit": decision.unit or None, "hit": decision.hit, "over": decision.over,
             "rules": [_rule(rule, decision) for rule in decision.rules],
             "reads": {name: self._kind(name) for name in decision.reads if name != CANDIDATE},
-            "read_by": self.readers(decision.name),
+            "read_by": self.readers(decision.name), **self._laid_over(decision.name),
         }  # fmt: skip
 
     def _kind(self, name: str) -> str:
@@ -99,8 +114,12 @@ class Index:
         return {
             "kind": "table", "name": name, "policy": file.policy, "version": file.version,
             "source": {"file": file.file, "line": _line(table.node)}, **_declared(table),
-            "rows": table.rows, "read_by": self.readers(name),
+            "rows": table.rows, "read_by": self.readers(name), **self._laid_over(name),
         }  # fmt: skip
+
+
+def _changed(change: Change) -> Entry:
+    return {"name": change.name, "what": change.what, "source": {"file": change.file, "line": change.line}}
 
 
 def _summed(name: str, table: TableDraft) -> Entry:
@@ -138,7 +157,7 @@ def _rule(rule: Rule, decision: Decision) -> Entry:
     return {
         "id": rule.id, "when": _one_line(rule.when), "then": _one_line(rule.then), "because": because or None,
         "level": rule.level or None, "evidence": dict(rule.evidence) if rule.evidence else None,
-        "source": {"file": decision.file, "line": rule.line},
+        "source": {"file": rule.layer or decision.file, "line": rule.line},
     }  # fmt: skip
 
 

@@ -173,13 +173,14 @@ def _refuse_empty(parser: OneLineParser, args: argparse.Namespace) -> None:
             parser.error(f"{name.replace('_', '-')} is empty")
 
 
-def _chosen(known: argparse.Namespace) -> dict[str, Path | None]:
-    """Directories named before COMMAND, else by a variable (the store's is read where its default is)."""
+def _chosen(known: argparse.Namespace) -> dict[str, Any]:
+    """Directories named before COMMAND, else by a variable (the store's is read where its default is), and layers."""
     policies, catalog = (os.environ.get(variable) for variable in ("GEZEL_POLICIES", "GEZEL_CATALOG"))
     return {
-        "policies": known.policies or (_directory(policies) if policies else None),
-        "catalog": known.catalog or (_directory(catalog) if catalog else None),
+        "policies": known.policies or (_path(policies) if policies else None),
+        "catalog": known.catalog or (_path(catalog) if catalog else None),
         "store": known.store,
+        "layer": known.layer,
     }
 
 
@@ -194,7 +195,7 @@ def _outer_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gezel-rules {__version__}")
     _add_places(parser)
-    parser.set_defaults(policies=None, catalog=None, store=None)
+    parser.set_defaults(policies=None, catalog=None, store=None, layer=None)
     parser.add_argument("command", metavar="COMMAND", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
@@ -207,10 +208,14 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
         ("catalog", "models/ and hosts/ (default: those that came with gezel-rules)"),
         ("store", "fetched models (default: in the user's data directory)"),
     ):
-        parser.add_argument(f"--{name}", metavar="DIR", type=_directory, default=argparse.SUPPRESS, help=what)
+        parser.add_argument(f"--{name}", metavar="DIR", type=_path, default=argparse.SUPPRESS, help=what)
+    parser.add_argument(
+        "--layer", metavar="FILE", type=_path, action="append", default=argparse.SUPPRESS,
+        help="changes to lay over the rules, above those of site and user; may be repeated",
+    )  # fmt: skip
 
 
-def _directory(text: str) -> Path:
+def _path(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("is empty")
     from pathlib import Path

@@ -53,4 +53,4 @@ def conditions_of(args: argparse.Namespace) -> Conditions:
 def session_of(args: argparse.Namespace) -> Session:
     """The session of a command's directories (``--policies``, else ``GEZEL_POLICIES``, and so on: ``main`` knows
     both). Raises BadInput for a store that is a file."""
-    return session_for(args.policies, args.catalog, args.store)
+    return session_for(args.policies, args.catalog, args.store, args.layer or ())

@@ -28,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what", metavar="DIR|NAME", nargs="?",
         help="check: the directory; show: a decision, flag, table, policy, fact or area (default: all policies)",
     )  # fmt: skip
+    parser.add_argument(
+        "--effective", action="store_true", help="show: as they hold here, with what site and user lay over them"
+    )
     add_family(parser)
 
 
@@ -49,12 +52,21 @@ def _check(args: argparse.Namespace, today: date | None = None) -> int:
     schemas = places.schemas_dir()
     schema, log_schema = schemas / "policy.schema.json", schemas / "log-policy.schema.json"
     against = Against(LANGUAGES, schema, log_schema, today or date.today())
-    report = check_directory(_directory(Path(args.what) if args.what else session_of(args).policies), against)
+    directory, layers = _checked(args)
+    report = check_directory(directory, against, layers)
     if args.json:
         print(json_text(_report_json(report)))
     else:
         _print_report(report)
     return 2 if report.problems else 0
+
+
+def _checked(args: argparse.Namespace) -> tuple[Path, tuple[Path, ...]]:
+    """The directory that is named; else the policies as they hold here, with what is laid over them."""
+    if args.what:
+        return _directory(Path(args.what)), tuple(args.layer or ())
+    session = session_of(args)
+    return _directory(session.policies), session.layers
 
 
 def _directory(path: Path) -> Path:
@@ -93,7 +105,8 @@ def _show(args: argparse.Namespace) -> int:
 
     session = session_of(args)
     family = session.family(args.family)
-    library = read_library(_directory(session.policies), family.name, LANGUAGES)
+    layers = session.layers if args.effective else ()
+    library = read_library(_directory(session.policies), family.name, LANGUAGES, layers)
     if library.drafts.problems:
         raise BadInput(library.drafts.problems)
     index = Index(library, {word.name: _fact(word) for word in family.vocabulary()})

@@ -115,7 +115,7 @@ def _value(text: str, rule: Rule, decision: Decision, policies: PolicySet, evalu
 
 def _fault(message: str, rule: Rule, decision: Decision) -> BadInput:
     said = f"rule '{rule.id}' of '{decision.name}': {message}"
-    return BadInput(Problem(said, Span(decision.file, rule.line, 1)))
+    return BadInput(Problem(said, Span(rule.layer or decision.file, rule.line, 1)))
 
 
 def _outcome(judged: Judged, decision: Decision, policies: PolicySet, evaluator: Evaluator) -> Any:
@@ -144,7 +144,7 @@ def _unique(decision: Decision, policies: PolicySet, evaluator: Evaluator) -> Ju
     if len(fired) > 1:
         both = " and ".join(f"'{judged.rule.id}'" for judged in fired)
         message = f"decision '{decision.name}' is unique, but rules {both} fire together"
-        raise BadInput(Problem(message, Span(decision.file, fired[1].rule.line, 1)))
+        raise BadInput(Problem(message, Span(fired[1].rule.layer or decision.file, fired[1].rule.line, 1)))
     winner = fired[0] if fired else None
     value = _outcome(winner, decision, policies, evaluator) if winner else None
     return Judgement(decision, value, winner, tried)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gezel_rules.decisions.decide import Judgement
-from gezel_rules.decisions.trace import Explainer
+from gezel_rules.decisions.trace import Explainer, place_of
 from gezel_rules.decisions.words import say
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.lang.evaluate import EvaluationError
@@ -19,10 +19,10 @@ _LEVELS = {"policy": "policy default", "gguf": "GGUF header", "operator": "opera
 def block(explain: Explainer, judgement: Judgement) -> Iterator[str]:
     """A decision as a block of lines: value and rule, because, level, facts, beaten, evidence."""
     decision, winner = judgement.decision, judgement.winner
+    file, line = place_of(judgement)
     version = next(f"{f.policy} {f.version}" for f in explain.trace.policies.files if f.policy == decision.policy)
-    line = winner.rule.line if winner else decision.line
     rule = f"rule {winner.rule.id}" if winner else "no rule"
-    yield f"  {decision.name} = {said_value(explain, judgement)}      {decision.file}:{line} · {rule} · {version}"
+    yield f"  {decision.name} = {said_value(explain, judgement)}      {file}:{line} · {rule} · {version}"
     yield f"    because   {explain.because(judgement)}"
     yield f"    level     {level_words(explain, judgement)}"
     yield from _facts(explain, judgement)

@@ -13,6 +13,14 @@ from gezel_rules.lang.evaluate import EvaluationError, Evaluator
 from gezel_rules.policy.model import CANDIDATE, Part, Rule
 
 
+def place_of(judgement: Judgement) -> tuple[str, int]:
+    """The file and line of what decided: the rule that won, in the layer that changed it or the decision's own file."""
+    decision, winner = judgement.decision, judgement.winner
+    if winner is None or not winner.rule.line:
+        return decision.file, decision.line
+    return winner.rule.layer or decision.file, winner.rule.line
+
+
 class Explainer:
     """Turns the judgements of one trace into words and data."""
 
@@ -25,13 +33,13 @@ class Explainer:
     def to_json(self, judgement: Judgement) -> dict[str, Any]:
         """One entry of the plan's ``decisions``."""
         decision, winner = judgement.decision, judgement.winner
-        line = winner.rule.line if winner and winner.rule.line else decision.line
+        file, line = place_of(judgement)
         return {
             "name": decision.name,
             "value": None if judgement.value is UNKNOWN else judgement.value,
             "rule": winner.rule.id if winner else None,
             "level": self.level(judgement),
-            "source": {"file": decision.file, "line": line},
+            "source": {"file": file, "line": line},
             "because": self.because(judgement),
             "facts": {name: self._fact(name) for name in self.read(judgement)},
             "beaten": [{"rule": rule, "why": why} for rule, why in self.beaten(judgement)],

@@ -36,6 +36,7 @@ NOT_SETTINGS = frozenset(
         "GEZEL_CONFIG",
         "GEZEL_POLICIES",
         "GEZEL_CATALOG",
+        "GEZEL_LAYERS",
     }
 )
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 class Request(NamedTuple):
     """What somebody asks for. ``host``: a described machine instead of this one; ``program``: a family's program here
     (``None``: none was found; raises BadInput when one was named that is not there); ``held``: bytes that
-    other launches have reserved, by pool; ``broke``: whether a part of a launch failed with a build."""
+    other launches have reserved, by pool; ``broke``: whether a part of a launch failed with a build; ``layers``: files
+    laid over the policies, lowest first."""
 
     model: str
     policies: Path
@@ -44,6 +45,7 @@ class Request(NamedTuple):
     program: Callable[[Family], Program | None] = lambda family: None
     held: Mapping[str, int] = {}
     broke: Callable[[str, str], bool] = lambda build, part: False
+    layers: Sequence[Path] = ()
 
 
 class Plan(NamedTuple):
@@ -87,7 +89,7 @@ def make_plan(request: Request) -> Plan:
 
 def _policies_of(request: Request) -> Callable[[str], PolicySet]:
     """The policies of an engine family, read once: an entry is held against them before it is planned by them."""
-    return cache(lambda name: read_policies(request.policies, registry.family(name), request.cache))
+    return cache(lambda name: read_policies(request.policies, registry.family(name), request.cache, request.layers))
 
 
 def plan_with(plan: Plan, settings: Mapping[str, Any]) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,9 @@ def _needs(family: Family) -> Needs:
 LANGUAGES = registry.EveryFamily(language_of)
 
 
-def read_policies(directory: Path, family: Family, cache: Path | None) -> PolicySet:
-    """The policies that hold for a family. Raises BadInput with every problem."""
-    return load_policies(directory, family.name, LANGUAGES, cache, code=partial(registry.code_of, family))
+def read_policies(
+    directory: Path, family: Family, cache: Path | None, layers: Sequence[Path] = ()
+) -> PolicySet:  # fmt: skip
+    """The policies that hold for a family, with the ``layers`` laid over them. Raises BadInput with every problem."""
+    code = partial(registry.code_of, family)
+    return load_policies(directory, family.name, LANGUAGES, cache, code=code, layers=layers)

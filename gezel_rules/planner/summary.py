@@ -70,7 +70,17 @@ def notes(plan: Plan, explain: Explainer) -> list[str]:
     """What is worth knowing: every ``note.`` decision, and planned flags that gave way to the operator's arguments."""
     gave_way = [j.decision.flag for j in plan.trace.judgements.values() if j.decision.flag and stood_down(j.winner)]
     own = f"the operator's own {', '.join(map(str, gave_way))} counts; the memory plan does not know of it"
-    return [*_said(plan, explain, "note."), *([own] if gave_way else []), *_set_elsewhere(plan), *_behind(plan)]
+    return [
+        *_said(plan, explain, "note."), *([own] if gave_way else []), *_laid_over(plan), *_set_elsewhere(plan),
+        *_behind(plan),
+    ]  # fmt: skip
+
+
+def _laid_over(plan: Plan) -> Iterator[str]:
+    """Layers, which change what the policies of everybody else say."""
+    for file in plan.trace.policies.files:
+        if file.is_layer:
+            yield f"{file.file} {file.version} is laid over the policies: {file.summary}"
 
 
 def _set_elsewhere(plan: Plan) -> Iterator[str]:

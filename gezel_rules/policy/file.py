@@ -35,7 +35,7 @@ LEVELS = ("environment", "operator", "machine", "catalog", "gguf", "policy")
 VERDICTS = ("accept", "reject")
 NAME = Text("a name: lower case words joined by '_' or '.'", pattern=r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*")
 """Of a decision or a table; one with a '-' cannot be read by an expression."""
-_JUDGEMENT = {
+JUDGEMENT = {
     "when": optional(
         Anything((yaml.TEXT, yaml.FLAG)),
         "The condition; without one the rule always fires. What is unknown never makes a rule fire.",
@@ -55,8 +55,8 @@ RULE = Shape(
     "a rule",
     {
         "id": required(ID, "Its name in traces, once per decision."),
-        **_JUDGEMENT,
-        "then": _JUDGEMENT["then"]._replace(required=True),
+        **JUDGEMENT,
+        "then": JUDGEMENT["then"]._replace(required=True),
     },
 )
 _VERDICT = {"properties": {"then": {"enum": list(VERDICTS)}}}
@@ -84,7 +84,7 @@ DECISION = Shape(
         ),
         "unit": optional(TEXT, "How people read the value: bytes, tokens, seconds, percent."),
         "rules": optional(List(RULE, least=1, noun="rule"), "The rules, in the order they are tried."),
-        **_JUDGEMENT,
+        **JUDGEMENT,
     },
     one_of=(("rules", "then"), "needs either 'rules' or a single 'then'"),
     editors={

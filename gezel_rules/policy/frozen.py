@@ -13,7 +13,7 @@ from zlib import crc32
 from gezel_rules.policy.model import Beside, Decision, Judged, PolicyFile, PolicySet, Rule
 from gezel_rules.policy.records import Tables
 
-FORMAT = 8
+FORMAT = 9
 CRC_SIZE = 4  # bytes
 
 
@@ -70,6 +70,6 @@ def _decision(row: list[Any]) -> Decision:
 
 
 def _rule(row: list[Any]) -> Rule:
-    id_, when, then, because, level, evidence, line = row
+    id_, when, then, because, level, evidence, line, layer = row
     parts = tuple(part if isinstance(part, str) else (part[0], part[1]) for part in because)
-    return Rule(id_, when, then, parts, level, evidence, line)
+    return Rule(id_, when, then, parts, level, evidence, line, layer)

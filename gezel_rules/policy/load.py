@@ -15,6 +15,7 @@ from gezel_rules.documents.read import Value, read
 from gezel_rules.errors import Problem
 from gezel_rules.policy.causes import blamed, names_of, words_of
 from gezel_rules.policy.file import POLICY, VERDICTS
+from gezel_rules.policy.layers import laid_over, layers_of
 from gezel_rules.policy.model import CANDIDATE, STAND_DOWNS, WHATEVER, Decision, Part, PolicyFile, Rule
 from gezel_rules.policy.sources import Source, Sources
 from gezel_rules.policy.tables import TableDraft, read_table
@@ -44,7 +45,8 @@ class Draft(NamedTuple):
 class Drafts(NamedTuple):
     """The files of a set, before their expressions are checked; ``sources`` as read; ``logs`` its log policies;
     ``unread`` the files that are no YAML; ``broken`` tables and decisions that are at fault; ``doubtful`` the names
-    that they, or files at fault, may define; ``shape`` the problems found so far."""
+    that they, or files at fault, may define; ``shape`` the problems found so far; ``layers`` what was laid over the
+    files, for this family."""
 
     files: list[PolicyFile]
     tables: dict[str, TableDraft]
@@ -57,6 +59,7 @@ class Drafts(NamedTuple):
     broken: set[str]
     doubtful: set[str]
     shape: list[Problem]
+    layers: tuple[Source, ...]
 
     @property
     def gpu_backends(self) -> dict[str, bool]:
@@ -67,9 +70,11 @@ class Drafts(NamedTuple):
 
 def load_drafts(sources: Sources, family: str = "") -> Drafts:
     """The drafts of the files a family is judged by (none named: of those for all), collecting problems."""
-    files = sources.of(family)
+    problems = list(sources.problems)
+    layers = layers_of(sources, family)
+    files = laid_over(sources, family, problems) if layers else sources.of(family)
     lost = {word for text in sources.unread.values() for word in words_of(text)}
-    drafts = Drafts([], {}, {}, {}, [], list(sources.problems), sources.unread, files, set(), lost, [])
+    drafts = Drafts([], {}, {}, {}, [], problems, sources.unread, files, set(), lost, [], layers)
     for source in files:
         drafts.plain[source.path] = source.root.plain() if isinstance(source.root.value, dict) else {}
         before = len(drafts.problems)
@@ -81,15 +86,27 @@ def load_drafts(sources: Sources, family: str = "") -> Drafts:
             sound = {name for name, table in drafts.tables.items() if table.sound}
             drafts.broken.update(blamed(found, source.root) - sound)
             drafts.doubtful.update(names_of(source.root))
+    drafts.files.extend(map(_layer, layers))
     drafts.shape.extend(drafts.problems)
     return drafts
 
 
+def _layer(source: Source) -> PolicyFile:
+    """A layer as records carry it: what it changes is in the files it was laid over."""
+    _, version, summary = _head(source)
+    return PolicyFile(source.root.text.name, version, source.root.text.name, summary, source.engine)
+
+
+def _head(source: Source) -> list[str]:
+    """The policy, version and summary that a file says, as far as it does."""
+    head = source.root.value if isinstance(source.root.value, dict) else {}
+    return [str(head[key].value) if key in head else "" for key in ("policy", "version", "summary")]
+
+
 def _read_log(source: Source, drafts: Drafts) -> None:
     """What a log policy says is part of the set's identity; its rules have a grammar and a checker of their own."""
-    head = source.root.value if isinstance(source.root.value, dict) else {}
-    said = [str(head[key].value) if key in head else "" for key in ("policy", "version", "summary")]
-    drafts.files.append(PolicyFile(said[0], said[1], source.root.text.name, said[2], source.engine))
+    policy, version, summary = _head(source)
+    drafts.files.append(PolicyFile(policy, version, source.root.text.name, summary, source.engine))
     drafts.logs.append(source)
 
 
@@ -133,7 +150,7 @@ def _read_decision(name: str, said: Value, file: PolicyFile, drafts: Drafts) -> 
     _check_over(said, drafts.problems)
     if ("rules" in said) == ("then" in said):
         return
-    pairs = _read_rules(name, said, drafts.problems)
+    pairs = _read_rules(name, said, file.file, drafts.problems)
     if said.at("hit") == "search":
         _require_verdicts(pairs, drafts.problems)
     if "flag" in said:
@@ -164,16 +181,16 @@ def _text(said: Value, key: str) -> str:
     return str(said.at(key) or "").strip()
 
 
-def _read_rules(name: str, decision: Value, problems: list[Problem]) -> list[tuple[Rule, Place]]:
+def _read_rules(name: str, decision: Value, file: str, problems: list[Problem]) -> list[tuple[Rule, Place]]:
     if "rules" not in decision:
-        return [_read_rule("passes" if "when" in decision else "always", decision, problems)]
+        return [_read_rule("passes" if "when" in decision else "always", decision, file, problems)]
     pairs: list[tuple[Rule, Place]] = []
     for rule in decision.at("rules"):
         if not rule.complete:
             continue
         if any(rule.at("id") == other.id for other, _ in pairs):
             problems.append(rule["id"].problem(f"duplicate rule id '{rule.at('id')}' in '{name}'"))
-        pairs.append(_read_rule(rule.at("id"), rule, problems))
+        pairs.append(_read_rule(rule.at("id"), rule, file, problems))
     return pairs
 
 
@@ -195,8 +212,9 @@ def _stand_down(rule_id: str, when: str, flag: Node, why: str) -> Rule:
     return Rule(rule_id, when, "None", (f"{flag.value}{why}",), "", None, flag.line)
 
 
-def _read_rule(rule_id: str, said: Value, problems: list[Problem]) -> tuple[Rule, Place]:
-    """A rule that has its ``then``. The only rule of a decision need not have an id of its own."""
+def _read_rule(rule_id: str, said: Value, file: str, problems: list[Problem]) -> tuple[Rule, Place]:
+    """A rule that has its ``then``. The only rule of a decision need not have an id of its own. ``file`` is that of
+    its decision."""
     node, because = said.node, said["because"].node if "because" in said else None
     then = said["then"].node
     if then.value is None and not then.text.text[then.start : then.end].strip():
@@ -204,6 +222,7 @@ def _read_rule(rule_id: str, said: Value, problems: list[Problem]) -> tuple[Rule
     rule = Rule(
         rule_id, _expression(said, "when"), _expression(said, "then") or "", _template(because, problems),
         _text(said, "level"), _evidence(said["evidence"]) if "evidence" in said else None, (node.key or node).line,
+        "" if node.text.name == file else node.text.name,
     )  # fmt: skip
     return rule, Place(said["when"].node if "when" in said else None, said["then"].node, because)
 

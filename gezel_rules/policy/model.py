@@ -27,7 +27,8 @@ class Rule(NamedTuple):
     """One line of judgement: ``when`` (``None``: always) decides whether it fires, ``then`` gives the value.
 
     Under ``search``, ``then`` is ``'accept'`` or ``'reject'``. ``because`` is a template for people; ``level`` the
-    precedence level it speaks for ("" = that of the fact it passes on); ``evidence`` where a figure comes from.
+    precedence level it speaks for ("" = that of the fact it passes on); ``evidence`` where a figure comes from;
+    ``layer`` the file that changed or added it ("": it stands in its decision's own).
     """
 
     id: str
@@ -37,6 +38,7 @@ class Rule(NamedTuple):
     level: str
     evidence: Mapping[str, Any] | None
     line: int
+    layer: str = ""
 
 
 class Decision(NamedTuple):
@@ -60,13 +62,19 @@ class Decision(NamedTuple):
 
 
 class PolicyFile(NamedTuple):
-    """A file's identity as records carry it; ``engine`` is the family it is for ("": every one)."""
+    """A file's identity as records carry it; ``engine`` is the family it is for ("": every one). Of a layer, ``policy``
+    is its file too."""
 
     policy: str
     version: str
     file: str
     summary: str
     engine: str = ""
+
+    @property
+    def is_layer(self) -> bool:
+        """Whether it is laid over the others."""
+        return self.policy == self.file
 
 
 class Beside(Protocol):

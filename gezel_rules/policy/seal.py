@@ -40,15 +40,15 @@ KEPT_SETS = 8
 
 def load_policies(
     directory: Path, family: str, languages: Languages, cache: Path | None = None, *, code: Code | None = None,
-    keeps: bool = True,
+    keeps: bool = True, layers: Sequence[Path] = (),
 ) -> PolicySet:  # fmt: skip
     """The checked set of one engine family. Raises BadInput with every problem of every file.
 
     ``cache`` is a directory for compiled sets (``None``: do not cache); a set is kept there for the ``code`` that
     checked it; ``keeps``: a set compiled here is kept, which is for whoever holds it against everything the program
-    needs. A language is made only when a set is compiled.
+    needs; ``layers``: files laid over the directory's, lowest first. A language is made only when a set is compiled.
     """
-    shelf = Shelf(directory, family, languages, cache, code, keeps)
+    shelf = Shelf(directory, family, languages, cache, code, keeps, layers)
     found = shelf.read()
     if found is None:
         found = compile_policies(directory, family, languages, shelf)
@@ -61,15 +61,15 @@ class Shelf:
 
     def __init__(
         self, directory: Path, family: str, languages: Languages, cache: Path | None = None, code: Code | None = None,
-        keeps: bool = True,
+        keeps: bool = True, layers: Sequence[Path] = (),
     ) -> None:  # fmt: skip
-        self.directory, self.family, self.languages = directory, family, languages
+        self.directory, self.family, self.languages, self.layers = directory, family, languages, tuple(layers)
         self.cache, self.code, self.keeps = cache, code, keeps
 
     @cached_property
     def files(self) -> list[bytes]:
         """What the files say that the set is made of. Raises BadInput for one that cannot be read."""
-        return _files(self.directory)
+        return _files(self.directory, self.layers)
 
     def read(self) -> PolicySet | None:
         """The set; ``None`` when it is not kept, or what is kept cannot be believed."""
@@ -104,7 +104,7 @@ class Shelf:
 
     def _unchanged(self) -> bool:
         """Whether the files are still those of the set, so that what was just read of them belongs to it."""
-        return self.files == _files(self.directory)
+        return self.files == _files(self.directory, self.layers)
 
     def _read(self, name: str) -> bytes | None:
         built = places.compiled_dir() if self.cache else None
@@ -138,8 +138,9 @@ def compile_policies(directory: Path, family: str, languages: Languages, shelf: 
     from gezel_rules.policy.load import load_drafts
     from gezel_rules.policy.sources import read_sources
 
-    drafts = load_drafts(read_sources(all_paths(directory), directory, languages), family)
-    return sealed(drafts, languages[family](), directory, shelf or Shelf(directory, family, languages))
+    shelf = shelf or Shelf(directory, family, languages)
+    drafts = load_drafts(read_sources(all_paths(directory), directory, languages, shelf.layers), family)
+    return sealed(drafts, languages[family](), directory, shelf)
 
 
 def sealed(drafts: Drafts, language: Language, directory: Path, shelf: Shelf) -> PolicySet:
@@ -182,14 +183,15 @@ def _pairs(rows: Any) -> Any:
     return list(rows.items()) if isinstance(rows, dict) else rows
 
 
-def _files(directory: Path) -> list[bytes]:
+def _files(directory: Path, layers: Sequence[Path]) -> list[bytes]:
     """What the files are called and say. Raises BadInput for one that cannot be read."""
     parts = [os.fsencode(directory.name or directory.absolute().name)]  # people are shown it in every place
     start = len(str(directory))
-    for path in file_names(directory):
+    for path in (*file_names(directory), *map(str, layers)):
         try:
             data = read_plain(path, MAX_FILE_BYTES)
         except OSError as error:
             raise BadInput(f"{path}: {why(error)}") from None
-        parts += [b"\0%s\0%d\0" % (os.fsencode(path[start:]), len(data)), data]
+        name = path[start:] if path.startswith(str(directory)) else path
+        parts += [b"\0%s\0%d\0" % (os.fsencode(name), len(data)), data]
     return parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from gezel_rules.documents.node import MAX_FILE_BYTES, Node, did_you_mean
@@ -33,11 +33,12 @@ class Source(NamedTuple):
 
 class Sources(NamedTuple):
     """All files of a directory, in name order; ``unread`` are those that are no YAML: name → what stands in them, as
-    far as it is text."""
+    far as it is text; ``layers`` what is to be laid over them, lowest first."""
 
     files: tuple[Source, ...]
     problems: tuple[Problem, ...]
     unread: Mapping[str, str]
+    layers: tuple[Source, ...] = ()
 
     def of(self, family: str) -> tuple[Source, ...]:
         """The files a family is judged by: those for all, then its own."""
@@ -45,8 +46,11 @@ class Sources(NamedTuple):
         return (*shared, *(source for source in self.files if source.engine == family))
 
 
-def read_sources(paths: Iterable[Path], directory: Path, families: Collection[str]) -> Sources:
-    """Read files, collecting problems over all of them. A file of a family that is not among ``families`` is one."""
+def read_sources(
+    paths: Iterable[Path], directory: Path, families: Collection[str], layers: Iterable[Path] = ()
+) -> Sources:
+    """Read files, collecting problems over all of them, and what is laid over them. A file of a family that is not
+    among ``families`` is a problem."""
     files: list[Source] = []
     problems: list[Problem] = []
     unread: dict[str, str] = {}
@@ -59,7 +63,18 @@ def read_sources(paths: Iterable[Path], directory: Path, families: Collection[st
             unread[name] = _text_of(path)
             continue
         files.append(Source(path.relative_to(directory).as_posix(), root, _engine(root, families, problems)))
-    return Sources(tuple(files), tuple(problems), unread)
+    above = tuple(_layers(layers, families, problems))
+    return Sources(tuple(files), tuple(problems), unread, above)
+
+
+def _layers(paths: Iterable[Path], families: Collection[str], problems: list[Problem]) -> Iterator[Source]:
+    for path in paths:
+        try:
+            root = load_yaml(path)
+        except BadInput as error:
+            problems.extend(error.problems)
+        else:
+            yield Source(str(path), root, _engine(root, families, problems))
 
 
 def _text_of(path: Path) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +55,7 @@ class Prepared(NamedTuple):
 
 
 class Session(NamedTuple):
-    """Directories, environment and site files (lowest precedence first) of one user."""
+    """Directories, environment, site files and layers of policies (both lowest precedence first) of one user."""
 
     policies: Path
     catalog: Path
@@ -64,6 +64,7 @@ class Session(NamedTuple):
     cache: Path
     environ: Mapping[str, str]
     sites: tuple[Path, ...]
+    layers: tuple[Path, ...] = ()
 
     # ---- plan
 
@@ -77,7 +78,7 @@ class Session(NamedTuple):
         """The policies that hold for a family. Raises BadInput with every problem."""
         from gezel_rules.planner.policies import read_policies
 
-        return read_policies(self.policies, family, self.cache)
+        return read_policies(self.policies, family, self.cache, self.layers)
 
     def request(self, model: str, conditions: Conditions = HERE) -> Request:
         """What the planner is asked. Raises BadInput for a host that is not there."""
@@ -88,7 +89,7 @@ class Session(NamedTuple):
             places=self.places(), sites=self.sites,
             assignments=conditions.settings, host=self._host(conditions.host),
             program=lambda family: self.program(family, conditions.engine),
-            held=self._held(), broke=self._broke,
+            held=self._held(), broke=self._broke, layers=self.layers,
         )  # fmt: skip
 
     def places(self) -> Places:
@@ -230,15 +231,18 @@ class Session(NamedTuple):
         return death_of(engine, prepared.guide, self.state) if engine.ended(1.0) else None
 
 
-def session_for(policies: Path | None, catalog: Path | None, store: Path | None) -> Session:
-    """The session of this process's user: directories as chosen, else as variables and platform say. Raises BadInput
-    when the store is a file."""
+def session_for(
+    policies: Path | None, catalog: Path | None, store: Path | None, layers: Sequence[Path] = ()
+) -> Session:  # fmt: skip
+    """The session of this process's user: directories as chosen, else as variables and platform say; ``layers`` above
+    those of site and user. Raises BadInput when the store is a file."""
     where = store or places.store_dir()
     if where.is_file():
         raise BadInput(f"{where}: is a file, not a store of models")
+    environ = places.with_layers(os.environ, layers)  # engines of this package are started with it, and see them too
     return Session(
         policies or places.policies_dir(), catalog or places.catalog_dir(), where, places.state_dir(),
-        places.cache_dir(), os.environ, places.site_files(),
+        places.cache_dir(), environ, places.site_files(), places.layer_files(environ),
     )  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def test_from_within_the_directory_the_places_have_its_name(
 
 
 def checked(directory: Path, today: date, as_json: bool = False) -> int:
-    places = {"policies": None, "catalog": None, "store": None}
+    places = {"policies": None, "catalog": None, "store": None, "layer": None}
     return policy._check(argparse.Namespace(what=str(directory), json=as_json, family=None, **places), today)
 
 

@@ -48,7 +48,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # loading does not come back to Python: die as llama-server does
     try:
         directory, argv = _policies(argv)
-        table = _table(directory)
+        table = _table(directory, environ)
         if answer := _ANSWERS.get(argv[0] if len(argv) == 1 else ""):
             answer(table)
             return 0
@@ -65,10 +65,13 @@ def _policies(argv: Sequence[str]) -> tuple[Path, Sequence[str]]:
     return places.policies_dir(), argv
 
 
-def _table(directory: Path) -> Table:
+def _table(directory: Path, environ: Mapping[str, str]) -> Table:
     """The flags this engine honours. A set compiled here is not kept: it was not held against all the core reads."""
     languages, code = registry.EveryFamily(_language), partial(registry.code_of, FAMILY)
-    return embedded_table(load_policies(directory, FAMILY.name, languages, places.cache_dir(), code=code, keeps=False))
+    cache, layers = places.cache_dir(), places.layer_files(environ)
+    return embedded_table(
+        load_policies(directory, FAMILY.name, languages, cache, code=code, keeps=False, layers=layers)
+    )
 
 
 def _language(name: str) -> Language:

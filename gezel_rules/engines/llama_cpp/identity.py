@@ -44,7 +44,7 @@ def _names(folder: str | Path) -> list[str]:
 
 def _embedded_files(command: Sequence[str]) -> Iterator[str]:
     """The files behind the engine inside this package: those here, the wheel it drives, the table of its flags."""
-    from gezel_rules.places import policies_dir
+    from gezel_rules.places import layer_files, policies_dir
 
     wheel = installed(_WHEEL)
     for file in (__file__, wheel and wheel.origin):
@@ -54,3 +54,4 @@ def _embedded_files(command: Sequence[str]) -> Iterator[str]:
     told = EMBEDDED_POLICIES in command[:-1]
     policies = Path(command[command.index(EMBEDDED_POLICIES) + 1]) if told else policies_dir()
     yield str(policies / _WHEEL_TABLE)
+    yield from map(str, layer_files(os.environ))
