@@ -12,9 +12,9 @@ from gezel_rules.cli.shown import json_text
 from gezel_rules.cli.stored import model_json, size_words
 from gezel_rules.errors import BadInput, GezelError
 from gezel_rules.facts.printable import printable
+from gezel_rules.session import Session, to_stderr
 
 if TYPE_CHECKING:
-    from gezel_rules.session import Session
     from gezel_rules.store.wanted import Installed, InstallPlan
 
 HEADINGS = ("MODEL", "SIZE", "QUANT", "CONTEXT", "DRAFT", "PROJECTOR", "RUNS", "DRIFT")
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from gezel_rules.store.shelf import installed
 
     session = session_of(args)
-    models = installed(session.store, lambda text: print(f"gezel-rules: {text}", file=sys.stderr))
+    models = installed(session.store, to_stderr)
     listed = [(model, _runs_here(session, model), _drift(session, model)) for model in models]
     if args.json:
         print(json_text([_json(*item) for item in listed]))
@@ -52,12 +52,18 @@ def _runs_here(session: Session, model: Installed) -> bool | None:
 
 
 def _drift(session: Session, model: Installed) -> str:
-    from gezel_rules.store.drift import UNKNOWN, drift
+    from gezel_rules.store.drift import ON_DISK, UNKNOWN, drift
+    from gezel_rules.store.integrity import advice, fault
 
+    faults = [(printable(file.path), wrong) for file in model.files if (wrong := fault(file))]
+    for path, wrong in faults:
+        to_stderr(f"{path}: {wrong}; {advice(wrong, model.model_id)}")
+    if faults:
+        return ON_DISK
     try:
         return drift(model, _today(session, model))
     except BadInput as error:
-        print(f"gezel-rules: {error}", file=sys.stderr)
+        to_stderr(str(error))
         return UNKNOWN
 
 

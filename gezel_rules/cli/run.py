@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
         try:
             prompt = _prompt(args)
             prepared = session.prepare(args.model, conditions_of(args), to_stderr)
-            Answering(session, prepared, interrupts).answer(prompt, sys.stdout, args.max_tokens, args.json)
+            with session.holding(prepared) as held:
+                Answering(session, held, interrupts).answer(prompt, sys.stdout, args.max_tokens, args.json)
         except Interrupted as stopped:
             return 128 + stopped.number
         except BrokenPipeError:  # the reader has enough

@@ -12,7 +12,7 @@ from gezel_rules.errors import BadInput
 from gezel_rules.facts.printable import printable
 
 if TYPE_CHECKING:
-    from gezel_rules.store.shelf import HashedFile
+    from gezel_rules.store.integrity import HashedFile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

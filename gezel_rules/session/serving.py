@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from gezel_rules.errors import BadInput, EngineFailed
+from gezel_rules.errors import GezelError
 from gezel_rules.planner.needs import Step
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.interrupts import Interrupts
@@ -37,7 +37,7 @@ class End(NamedTuple):
     """How one engine ended: what to tell the person, how its clients reached it, the name of their key file, and
     whether it had run long enough for earlier deaths to be forgotten."""
 
-    failure: EngineFailed | BadInput
+    failure: GezelError
     said: str
     access: Access
     key_name: str
@@ -51,10 +51,16 @@ def serve(
     announce: Callable[[Launched, Path], None],
     tick: Callable[[float], None] | None = None,
 ) -> NoReturn:
-    """Serve until interrupted; after an unexpected end pause and start again, as often as policy allows. Raises
-    EngineFailed or BadInput: for the first start as it comes, after that when no restart is left."""
-    followed, order = _following(prepared)
-    serving = Serving(session, followed, order, interrupts, announce, tick)
+    """Serve until interrupted; after an unexpected end pause and start again, as often as policy allows. The files of
+    the store that it uses stay until then, whatever is pulled or removed. Raises GezelError: for the first start as it
+    comes, after that when no restart is left."""
+    with session.holding(prepared) as held:
+        followed, order = _following(held)
+        _keep_running(Serving(session, followed, order, interrupts, announce, tick))
+
+
+def _keep_running(serving: Serving) -> NoReturn:
+    prepared = serving.prepared
     end, deaths, pauses = _until_it_dies(serving, NO_CLIENTS, ""), 0, prepared.rules.restart_pauses
     while True:
         deaths = 1 if end.steady else deaths + 1
@@ -83,7 +89,7 @@ def _once_more(serving: Serving, end: End) -> End:
     """Start again where the clients know it; a start that fails is one more unexpected end."""
     try:
         return _until_it_dies(serving, end.access, end.key_name)
-    except (EngineFailed, BadInput) as failure:
+    except GezelError as failure:
         return end._replace(failure=failure, said="", steady=False)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gezel_rules.runtime.order import Guide, Launched, Order
     from gezel_rules.runtime.rules import Supervision
     from gezel_rules.runtime.supervise import Access
+    from gezel_rules.store.wanted import InstalledFile
 
 
 class Conditions(NamedTuple):
@@ -45,13 +46,14 @@ HERE = Conditions()
 
 
 class Prepared(NamedTuple):
-    """A plan ready to be launched: the order, the kind of request that fits the model, whom to ask on the way, and the
-    rules the engine is supervised by."""
+    """A plan ready to be launched: the order, the kind of request that fits the model, whom to ask on the way, the
+    rules the engine is supervised by, and the files of the store that it uses, as they are recorded."""
 
     order: Order
     endpoint: str
     guide: Guide
     rules: Supervision
+    files: tuple[InstalledFile, ...] = ()
 
 
 class Session(NamedTuple):
@@ -187,6 +189,7 @@ class Session(NamedTuple):
         what is worth a line on the way. Raises BadInput, Refused when policy says no, TransferFailed."""
         from gezel_rules.runtime.supervise import wanted_address
         from gezel_rules.session.ordering import guide_of, order_of
+        from gezel_rules.store.launch_files import used_by
 
         plan = self._launchable(model, conditions)
         rules = self.rules(plan.subject.family)
@@ -194,8 +197,8 @@ class Session(NamedTuple):
         if not plan.subject.installed:
             self.pull(plan)
             plan = self._launchable(model, conditions)
-        guide = guide_of(plan, say, self._held)
-        return Prepared(order_of(plan), plan.trace.value("prompt.endpoint"), guide, rules)
+        order, endpoint = order_of(plan), plan.trace.value("prompt.endpoint")
+        return Prepared(order, endpoint, guide_of(plan, say, self._held), rules, used_by(order.argv, self.store))
 
     def _launchable(self, model: str, conditions: Conditions) -> Plan:
         """The plan for this machine. Raises BadInput without an engine, Refused when policy says no."""
@@ -216,13 +219,32 @@ class Session(NamedTuple):
         access: Access | None = None,
     ) -> Iterator[Launched]:  # fmt: skip
         """A ready engine for the length of the block; ``tick`` hears the seconds waited for it; ``access``: how clients
-        reach it already. Raises EngineFailed when it does not start and every recovery step is spent, BadInput."""
+        reach it already. Raises Refused for a file of the store that is not what was installed, EngineFailed when the
+        engine does not start and every recovery step is spent, BadInput."""
         from gezel_rules.runtime.launch import launched
         from gezel_rules.runtime.supervise import NO_CLIENTS
+        from gezel_rules.store.launch_files import confirmed
 
+        confirmed(self.store, prepared.files, prepared.guide.say)
         guide, known = prepared.guide._replace(tick=tick), access or NO_CLIENTS
         with launched(prepared.order, guide, prepared.rules, self.state, self.environ, interrupts, known) as engine:
             yield engine
+
+    @contextmanager
+    def holding(self, prepared: Prepared) -> Iterator[Prepared]:
+        """The same, its files known to be those that were installed, and kept for the length of the block: an update or
+        a removal leaves them until then. Raises Refused."""
+        from gezel_rules.store.holds import holding
+        from gezel_rules.store.launch_files import confirmed, generations
+        from gezel_rules.store.leftovers import tidy
+
+        folders = generations(prepared.files)
+        try:
+            with holding(folders):
+                files = confirmed(self.store, prepared.files, prepared.guide.say)
+                yield prepared._replace(files=files)
+        finally:
+            tidy(self.store, {folder.parent.name for folder in folders})
 
     def death(self, prepared: Prepared, engine: Launched) -> Death | None:
         """How an engine ended that ended on its own, or does within a second; ``None`` while it lives."""

@@ -6,6 +6,8 @@ from gezel_rules.store.wanted import Installed, InstalledFile, InstallPlan, Want
 
 CURRENT, METADATA, PAYLOAD = "current", "metadata-only", "payload-changed"
 NOT_IN_CATALOG, UNKNOWN = "not in catalog", "unknown"
+ON_DISK = "changed on disk"
+"""What is said instead of a model whose files are not as they were recorded."""
 
 
 def drift(model: Installed, plan: InstallPlan | None) -> str:

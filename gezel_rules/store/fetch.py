@@ -9,7 +9,7 @@ from pathlib import Path
 from gezel_rules.errors import TransferFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.store import adopt, hub, packaged, shelf
-from gezel_rules.store.manifest import unchanged
+from gezel_rules.store.integrity import CHANGED, examine, in_place, unchanged, with_stat
 from gezel_rules.store.names import READY
 from gezel_rules.store.part import Part, logged_digest
 from gezel_rules.store.progress import Limit, Progress
@@ -82,11 +82,9 @@ def _still(file: InstalledFile, bench: Bench) -> InstalledFile | None:
     path = Path(file.path)
     if path.is_symlink() or not path.is_file() or path.stat().st_size != file.size:
         return None
-    bench.progress.note(f"{file.name}: changed on disk since it was recorded; hashing it again")
-    digest, stat = adopt.hash_file(path)
-    if digest != file.sha256:
-        return None
-    return file._replace(mtime_ns=stat.st_mtime_ns, inode=stat.st_ino)
+    bench.progress.note(f"{file.name}: {CHANGED}; hashing it again")
+    hashed = examine(file)
+    return None if hashed.problem else hashed.file
 
 
 def bring(known: Known, bench: Bench) -> InstalledFile:
@@ -127,9 +125,9 @@ def _recorded(known: Known, bench: Bench, received: Received, origin: str, commi
     path = bench.ready / known.wanted.name
     stat = os.lstat(path)
     verified = bool(known.sha256 or received.stated)
-    wanted, where = known.wanted, str(path)
-    digest, times = received.sha256, (stat.st_mtime_ns, stat.st_ino)
-    return InstalledFile(wanted.role, wanted.name, where, stat.st_size, digest, verified, origin, *times, commit)
+    wanted, size, digest = known.wanted, stat.st_size, received.sha256
+    file = InstalledFile(wanted.role, wanted.name, str(path), size, digest, verified, origin, 0, 0, commit)
+    return with_stat(file, stat)
 
 
 def room(known: Known, bench: Bench) -> int:
@@ -175,6 +173,7 @@ def _sibling(known: Known, bench: Bench) -> InstalledFile | None:
     """Another model's file of the same name, digest and size, by hard link; a volume that cannot link downloads."""
     for file in _siblings(known, bench):
         if _still(file, bench) and adopt.link(Path(file.path), bench.ready / file.name):
+            shelf.record(bench.store, [in_place(file, os.lstat(file.path))])  # that it has another name is no change
             received = Received(file.sha256, file.size)
             return _recorded(known, bench, received, file.origin, file.commit)
     return None

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from gezel_rules.errors import BadInput, Refused, TransferFailed, why
 from gezel_rules.store.fetch import Bench, Known, bring, kept, learn, room
+from gezel_rules.store.integrity import unchanged
 from gezel_rules.store.locks import locked
-from gezel_rules.store.manifest import read_manifest, unchanged
+from gezel_rules.store.manifest import read_manifest
 from gezel_rules.store.names import MANIFEST, STAGING, check_directory, check_names
 from gezel_rules.store.plan import plan_install
 from gezel_rules.store.progress import Limit, Progress

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gezel_rules.errors import BadInput, Refused
 from gezel_rules.record import NamedTuple
+from gezel_rules.store.durable import discard
+from gezel_rules.store.holds import in_use, unused
+from gezel_rules.store.integrity import advice, fault
+from gezel_rules.store.locks import locked
 from gezel_rules.store.manifest import read_manifest
 from gezel_rules.store.names import LOCKS, MANIFEST, STAGING
 from gezel_rules.store.shelf import directories
@@ -60,23 +64,20 @@ def _in_directory(store: Path, directory: str) -> Iterator[Leftover]:
         yield Leftover(folder, str(error), size_of(folder), False, "pull the model again, or delete the folder")
         return
     yield from _beside(folder, model)
-    yield from _missing(model)
+    yield from _faulty(model)
 
 
 def _beside(folder: Path, model: Installed) -> Iterator[Leftover]:
     home = Path(model.files[0].path).parent
     for path in sorted(folder.iterdir()):
-        if path.name not in (MANIFEST, home.name):
+        if path.name not in (MANIFEST, home.name) and not in_use(path):
             yield Leftover(path, f"left behind by an update of {model.model_id}", size_of(path), True)
 
 
-def _missing(model: Installed) -> Iterator[Leftover]:
+def _faulty(model: Installed) -> Iterator[Leftover]:
     for file in model.files:
-        path = Path(file.path)
-        size = path.lstat().st_size if path.exists() else None
-        if size != file.size:
-            what = f"{file.name} is missing" if size is None else f"{file.name} has {size:,} bytes, not {file.size:,}"
-            yield Leftover(path, what, 0, False, f"gezel-rules pull {model.model_id}")
+        if wrong := fault(file):
+            yield Leftover(Path(file.path), f"{file.name} {wrong}", 0, False, advice(wrong, model.model_id))
 
 
 def size_of(path: Path) -> int:
@@ -94,28 +95,40 @@ def size_of(path: Path) -> int:
 def repair(store: Path) -> list[Leftover]:
     """Delete what is harmless, each under its model's lock; one that is being worked on is passed over. Returns what
     went. Raises BadInput when the store cannot be written."""
-    from gezel_rules.store.durable import discard
-    from gezel_rules.store.locks import locked
-
-    gone: list[Leftover] = []
     if not store.is_dir():
-        return gone
-    for item in leftovers(store):
-        if not item.harmless:
-            continue
-        owner = item.path.relative_to(store).parts[0]
-        with contextlib.suppress(Refused), locked(store, "repair" if owner == STAGING else owner, wait=0.0):
-            if item in leftovers(store):  # still so, now that nobody else works on it
-                discard(item.path)
-                gone.append(item)
+        return []
+    gone = _discarded(store, leftovers(store))
     _drop_locks(store)
     return gone
 
 
+def tidy(store: Path, directories: Iterable[str]) -> None:
+    """Delete what updates left of models while they were in use; where that fails, ``repair`` has it."""
+    with contextlib.suppress(BadInput, OSError):
+        _discarded(store, [item for directory in directories for item in _in_directory(store, directory)])
+
+
+def _discarded(store: Path, found: Iterable[Leftover]) -> list[Leftover]:
+    gone: list[Leftover] = []
+    for item in found:
+        if not item.harmless:
+            continue
+        owner = item.path.relative_to(store).parts[0]
+        with contextlib.suppress(Refused), locked(store, "repair" if owner == STAGING else owner, wait=0.0):
+            if item in leftovers(store) and _discarded_unused(item.path):  # now that nobody else works on it
+                gone.append(item)
+    return gone
+
+
+def _discarded_unused(path: Path) -> bool:
+    with unused(path) as free:
+        if free:
+            discard(path)
+    return free
+
+
 def _drop_locks(store: Path) -> None:
     """Lock files of models that are no longer there."""
-    from gezel_rules.store.locks import locked
-
     for path in (store / LOCKS).glob("*.lock") if (store / LOCKS).is_dir() else ():
         if not (store / path.stem).exists() and not (store / STAGING / path.stem).exists():
             with contextlib.suppress(Refused, OSError), locked(store, path.stem, wait=0.0):

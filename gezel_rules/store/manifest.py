@@ -7,7 +7,6 @@ new generation beside the old one and then replaces the manifest: a crash leaves
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -92,6 +91,8 @@ def _file(generation: Path, data: Any) -> InstalledFile:
         mtime_ns=_whole(data, "mtime_ns"),
         inode=_whole(data, "inode"),
         commit=_text(data, "commit"),
+        ctime_ns=_whole({"ctime_ns": 0, **data}, "ctime_ns"),
+        links=_whole({"links": 0, **data}, "links"),
     )
 
 
@@ -108,12 +109,3 @@ def write_manifest(store: Path, model: Installed) -> None:
         "left_out": [list(item) for item in model.left_out],
     }
     replace_durably(store / model.directory / MANIFEST, json.dumps(data, indent=1).encode())
-
-
-def unchanged(file: InstalledFile) -> bool:
-    """Whether the file still has the stat its digest was recorded with."""
-    try:
-        stat = os.lstat(file.path)
-    except OSError:
-        return False
-    return (stat.st_size, stat.st_mtime_ns, stat.st_ino) == (file.size, file.mtime_ns, file.inode)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gezel_rules.record import NamedTuple
 from gezel_rules.store.drift import matches
-from gezel_rules.store.manifest import unchanged
+from gezel_rules.store.integrity import unchanged
 from gezel_rules.store.names import STAGING
 from gezel_rules.store.shelf import find_installed
 from gezel_rules.store.wanted import InstallPlan, Wanted

@@ -12,6 +12,8 @@ from gezel_rules.errors import BadInput, TransferFailed
 from gezel_rules.store import adopt
 from gezel_rules.store.durable import discard, sync_directory, sync_file
 from gezel_rules.store.fetch import Bench
+from gezel_rules.store.holds import unused, users
+from gezel_rules.store.integrity import in_place
 from gezel_rules.store.manifest import write_manifest
 from gezel_rules.store.names import MANIFEST
 from gezel_rules.store.wanted import Installed, InstalledFile, InstallPlan
@@ -54,11 +56,20 @@ def _assemble(files: Sequence[InstalledFile], bench: Bench) -> None:
             discard(stray)
     for file in files:
         source, target = Path(file.path), bench.ready / file.name
-        if source != target and not (adopt.link(source, target) or adopt.clone(source, target)):
-            target.unlink(missing_ok=True)  # a link that lies there is not written through
-            shutil.copy2(source, target)
+        if source != target:
+            _place(source, target)
         sync_file(target)
     sync_directory(bench.ready)
+
+
+def _place(source: Path, target: Path) -> None:
+    """The same file under another name, or a copy with its times."""
+    if adopt.link(source, target):
+        return
+    if not adopt.clone(source, target):
+        target.unlink(missing_ok=True)  # a link that lies there is not written through
+        shutil.copyfile(source, target)
+    shutil.copystat(source, target)
 
 
 def _move_in(ready: Path, home: Path) -> None:
@@ -70,12 +81,18 @@ def _move_in(ready: Path, home: Path) -> None:
 
 
 def clear(model: Installed, bench: Bench) -> None:
-    """Delete what a published model no longer needs: staging, old generations, a manifest left half written."""
+    """Delete what a published model no longer needs: staging, old generations, a manifest left half written. An old
+    generation that an engine runs on stays until nobody holds it."""
     home = Path(model.files[0].path).parent
     shutil.rmtree(bench.staging, ignore_errors=True)
     for path in home.parent.iterdir():
-        if path.name not in (home.name, MANIFEST):
-            discard(path, ignore_errors=True)
+        if path.name in (home.name, MANIFEST):
+            continue
+        with unused(path) as free:
+            if free:
+                discard(path, ignore_errors=True)
+            else:
+                bench.progress.note(f"{model.model_id}: {users(path)} goes on with the version before until it ends")
 
 
 def described(plan: InstallPlan, files: tuple[InstalledFile, ...], header: dict[str, object]) -> Installed:
@@ -96,8 +113,7 @@ def described(plan: InstallPlan, files: tuple[InstalledFile, ...], header: dict[
 
 
 def _stat_again(file: InstalledFile) -> InstalledFile:
-    stat = Path(file.path).lstat()  # a copy has an inode of its own
-    return file._replace(mtime_ns=stat.st_mtime_ns, inode=stat.st_ino)
+    return in_place(file, Path(file.path).lstat())
 
 
 def header_facts(files: Sequence[InstalledFile]) -> dict[str, object]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from gezel_rules.errors import BadInput, why
-from gezel_rules.record import NamedTuple
+from gezel_rules.errors import BadInput, GezelError, Refused, why
+from gezel_rules.store.integrity import HashedFile, examine
 from gezel_rules.store.manifest import read_manifest, write_manifest
 from gezel_rules.store.names import MANIFEST, STAGING, check_directory, directory_for
 from gezel_rules.store.wanted import Installed, InstalledFile
@@ -76,7 +76,8 @@ def remove(store: Path, model_id: str) -> int:
     """Delete a model, or give up an install that never finished; bytes given back (files that another model links to
     stay with it and do not count).
 
-    The directory leaves the shelf in one rename, so a crash shows no half of it. Raises BadInput."""
+    The directory leaves the shelf in one rename, so a crash shows no half of it. Raises BadInput, and Refused while an
+    engine runs on the model."""
     import shutil
 
     from gezel_rules.store.locks import locked
@@ -85,7 +86,7 @@ def remove(store: Path, model_id: str) -> int:
         return _give_up(store, begun)
     model = _required(store, model_id)
     check_directory(store, model.directory)
-    with locked(store, model.directory):
+    with locked(store, model.directory), _unused(store / model.directory, model_id):
         freed = sum(file.size for file in model.files if _links(file.path) == 1)
         grave = store / STAGING / f"removed-{model.directory}-{os.getpid()}"
         try:
@@ -96,6 +97,19 @@ def remove(store: Path, model_id: str) -> int:
         shutil.rmtree(grave, ignore_errors=True)
         shutil.rmtree(store / STAGING / model.directory, ignore_errors=True)
     return freed
+
+
+@contextlib.contextmanager
+def _unused(folder: Path, model_id: str) -> Iterator[None]:
+    """Nobody launches from a model for the length of the block. Raises Refused when somebody did before."""
+    from gezel_rules.store.holds import unused, users
+
+    with contextlib.ExitStack() as stack:
+        for generation in sorted(folder.iterdir()):
+            if not stack.enter_context(unused(generation)):
+                stop = "stop it first ('gezel-rules ps' shows what runs)"
+                raise Refused(f"{model_id}: in use by {users(generation)}; {stop}")
+        yield
 
 
 def _give_up(store: Path, begun: Path) -> int:
@@ -118,45 +132,26 @@ def _links(path: str) -> int:
         return 0
 
 
-class HashedFile(NamedTuple):
-    """One file read again: ``problem`` is empty when it has the recorded digest."""
-
-    file: InstalledFile
-    problem: str
-
-
 def verify(store: Path, model_id: str, moved: Callable[[str, int, int], None] = lambda *_: None) -> list[HashedFile]:
     """Hash every file of a model; stats that changed under unchanged bytes are recorded anew. Raises BadInput.
 
     ``moved`` is told name, offset and size in bytes."""
     model = _required(store, model_id)
-    verdicts = [_examine(file, lambda at, file=file: moved(file.name, at, file.size)) for file in model.files]  # type: ignore[misc]
-    fresh = model._replace(files=tuple(verdict.file for verdict in verdicts))
-    if fresh != model and not any(verdict.problem for verdict in verdicts):
-        _record(store, model, fresh)
+    verdicts = [examine(file, lambda at, file=file: moved(file.name, at, file.size)) for file in model.files]  # type: ignore[misc]
+    if not any(verdict.problem for verdict in verdicts):
+        record(store, [verdict.file for verdict in verdicts])
     return verdicts
 
 
-def _record(store: Path, model: Installed, fresh: Installed) -> None:
-    """Write new stats down, if nobody replaced the model meanwhile; a read-only store can still be verified."""
+def record(store: Path, files: Sequence[InstalledFile]) -> None:
+    """Write the stats of files down whose digests hold, where a manifest names these very files; one that somebody
+    else works on, or that cannot be written, stays as it is."""
     from gezel_rules.store.locks import locked
 
-    with contextlib.suppress(OSError, BadInput), locked(store, model.directory):
-        if read_manifest(store, model.directory) == model:
-            write_manifest(store, fresh)
-
-
-def _examine(file: InstalledFile, moved: Callable[[int], None]) -> HashedFile:
-    from gezel_rules.errors import TransferFailed
-    from gezel_rules.store.adopt import hash_file
-
-    path = Path(file.path)
-    if path.is_symlink() or not path.is_file():
-        return HashedFile(file, "is missing")
-    try:
-        digest, stat = hash_file(path, moved)
-    except (OSError, TransferFailed) as error:
-        return HashedFile(file, f"cannot be read ({error})")
-    if digest != file.sha256:
-        return HashedFile(file, f"has sha256 {digest}, recorded {file.sha256}")
-    return HashedFile(file._replace(mtime_ns=stat.st_mtime_ns, inode=stat.st_ino), "")
+    fresh = {(file.path, file.sha256): file for file in files}
+    for directory in {Path(file.path).parents[1].name for file in files}:
+        with contextlib.suppress(OSError, GezelError), locked(store, directory, wait=0.0):
+            model = read_manifest(store, directory)
+            renewed = tuple(fresh.get((file.path, file.sha256), file) for file in model.files)
+            if renewed != model.files:
+                write_manifest(store, model._replace(files=renewed))

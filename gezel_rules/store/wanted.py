@@ -88,7 +88,8 @@ class Installed(NamedTuple):
 
 
 class InstalledFile(NamedTuple):
-    """One file on disk: size in bytes, sha256 as received, the stat it had when that digest was taken.
+    """One file on disk: size in bytes, sha256 as received, the stat it had when that digest was taken (times in
+    nanoseconds; ``links``: its number of names, 0 in a record older than that).
 
     ``verified`` says an expected digest stood against it; ``origin`` names the source, never a secret; ``commit`` is
     the hub's revision it came from (empty when not said)."""
@@ -103,3 +104,5 @@ class InstalledFile(NamedTuple):
     mtime_ns: int
     inode: int
     commit: str = ""
+    ctime_ns: int = 0
+    links: int = 0

@@ -22,6 +22,8 @@ from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.order import Guide, Order
 from gezel_rules.session import Prepared, Session
 from gezel_rules.session.serving import serve
+from gezel_rules.store.shelf import installed
+from tests.store.test_shelf import put
 
 FAKE = Path(__file__).parent / "fake_engine.py"
 pytestmark = pytest.mark.usefixtures("nothing_left")
@@ -42,7 +44,7 @@ def serving(rules, state, environ, tmp_path):
     Returns what clients saw of each engine; what people were told is in ``serving.said``."""
     session = Session(policies_dir(), catalog_dir(), tmp_path / "store", state, tmp_path / "cache", environ, ())
 
-    def run(order, deaths, again=lambda step: None, can=(), say=lambda line: None):
+    def run(order, deaths, again=lambda step: None, can=(), say=lambda line: None, files=()):
         seen, left = [], list(deaths)
 
         def announce(engine, key_file):
@@ -59,7 +61,7 @@ def serving(rules, state, environ, tmp_path):
         guide = Guide(shipped_judge("cuda"), again, frozenset(can), told)
         quick = rules._replace(restart_pauses=(0.0, 0.0, 0.0))
         with Interrupts() as interrupts, contextlib.suppress(Interrupted):
-            serve(session, Prepared(order, "completion", guide, quick), interrupts, announce)
+            serve(session, Prepared(order, "completion", guide, quick, files), interrupts, announce)
         return seen
 
     run.said = []
@@ -155,6 +157,27 @@ def test_a_restart_that_fails_is_not_the_end_while_restarts_are_left(serving, fa
     first, second = serving(order_of(program), [killed])
     assert first[:3] == second[:3]
     assert len([line for line in serving.said if "exited with status 9" in line]) == times
+
+
+def test_a_model_that_is_damaged_for_a_while(serving, fake, tmp_path):
+    """A restart on a damaged file is refused, and is not the end while restarts are left."""
+    put(tmp_path / "store", tmp_path, "m")
+    files = installed(tmp_path / "store")[0].files
+    path, good = Path(files[0].path), Path(files[0].path).read_bytes()
+
+    def damaged(pid):
+        path.write_bytes(good[:-8] + b"8 bytes!")
+        KILLED(pid)
+
+    def say(line):
+        if "has sha256" in line:
+            path.write_bytes(good)
+
+    first, second = serving(order_of(fake(), "-m", files[0].path), [damaged], say=say, files=files)
+    assert first[:3] == second[:3]
+    assert [("SIGKILL" in line, "has sha256" in line, "hashing it again" in line) for line in serving.said] == [
+        (True, False, False), (False, False, True), (False, True, False), (False, False, True)
+    ]  # fmt: skip
 
 
 def test_when_no_restart_is_left_the_last_failure_is_raised(serving, failing):

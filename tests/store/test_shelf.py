@@ -177,4 +177,4 @@ def test_a_missing_file_of_a_model_is_found(store: Path, tmp_path: Path) -> None
     put(store, tmp_path, "one")
     Path(installed(store)[0].files[0].path).unlink()
     (item,) = leftovers(store)
-    assert (item.what, item.advice) == ("a.gguf is missing", "gezel-rules pull one")
+    assert (item.what, item.advice) == ("a.gguf is missing", "'gezel-rules pull one' fetches it again")
