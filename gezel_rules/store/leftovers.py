@@ -15,6 +15,7 @@ from gezel_rules.store.integrity import advice, fault
 from gezel_rules.store.locks import locked
 from gezel_rules.store.manifest import read_manifest
 from gezel_rules.store.names import LOCKS, MANIFEST, STAGING
+from gezel_rules.store.rejected import REJECTED, is_refused
 from gezel_rules.store.shelf import directories
 from gezel_rules.store.wanted import Installed
 
@@ -46,8 +47,22 @@ def _staged(store: Path) -> Iterator[Leftover]:
         if path.name.startswith(REMOVED):
             yield Leftover(path, "a removed model, not yet deleted", size_of(path), True)
         else:
-            kept = "kept so that the next pull continues; 'rm' of the model or deleting this folder gives it up"
-            yield Leftover(path, f"an unfinished install of {path.name}", size_of(path), False, kept)
+            yield from _unfinished(store, path)
+
+
+def _unfinished(store: Path, begun: Path) -> Iterator[Leftover]:
+    """What an install that did not end well has kept: bytes to go on from, and which versions of files are wrong."""
+    inside = sorted(begun.iterdir()) if begun.is_dir() and not begun.is_symlink() else []
+    wrong = [path for path in inside if path.name.endswith(REJECTED) and is_refused(path)]
+    for path in wrong:
+        what = f"{path.name.removesuffix(REJECTED)} of {begun.name} arrived wrong twice"
+        advice = "that version is not downloaded again; deleting this file forgets that"
+        yield Leftover(path, what, size_of(path), False, advice)
+    if len(wrong) < len(inside) or not inside:
+        installed = (store / begun.name / MANIFEST).exists()
+        how = "deleting this folder gives" if installed else "'rm' of the model or deleting this folder gives"
+        kept = f"kept so that the next pull continues; {how} it up"
+        yield Leftover(begun, f"an unfinished install of {begun.name}", size_of(begun), False, kept)
 
 
 def _in_directory(store: Path, directory: str) -> Iterator[Leftover]:

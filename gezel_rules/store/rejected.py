@@ -1,7 +1,7 @@
 """Whole files that arrived and were wrong: remembered, so that nobody pays for the same wrong bytes a third time.
 
 One wrong arrival may be damage on the way; the same wrong digest twice is what the server has. From then on it is not
-downloaded again until the server shows another ETag, or the entry wants another digest.
+downloaded again until the server shows another ETag or states the wanted digest, or the entry wants another.
 """
 
 from __future__ import annotations
@@ -15,35 +15,48 @@ from gezel_rules.plain_file import NO_LINK, read_plain
 from gezel_rules.store.durable import replace_durably
 
 MAX_BYTES = 1 << 16
+MOST = 16  # versions remembered of one file: one a source, and those that sources had before
 TIMES = 2
+REJECTED = ".rejected"
+"""What the name of such a memory ends in, behind the file's own."""
 
 
 class Rejected:
     """The memory of one file name, beside its part."""
 
     def __init__(self, part: Path) -> None:
-        self.path = part.with_suffix(".rejected")
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            data = json.loads(read_plain(self.path, MAX_BYTES, NO_LINK))
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return data if isinstance(data, dict) else {}
+        self.path = part.with_suffix(REJECTED)
 
     def note(self, source: str, etag: str, wanted: str, got: str) -> None:
         """A whole file arrived with digest ``got`` where ``wanted`` was asked for."""
-        version = {"source": source, "etag": etag, "wanted": wanted, "got": got}
-        old = self._read()
-        same = all(old.get(key) == value for key, value in version.items())
-        times = old["times"] + 1 if same and isinstance(old.get("times"), int) else 1
+        this = {"source": source, "etag": etag, "wanted": wanted}
+        known = _read(self.path)
+        others = [version for version in known if not this.items() <= version.items()]
+        times = sum(version["times"] for version in known if {**this, "got": got}.items() <= version.items())
+        versions = [*others, {**this, "got": got, "times": times + 1}][-MOST:]
         with contextlib.suppress(OSError):
-            replace_durably(self.path, json.dumps({**version, "times": times}).encode())
+            replace_durably(self.path, json.dumps(versions).encode())
 
     def digest(self, source: str, etag: str, wanted: str) -> str:
         """The wrong digest this very version is known to have; empty when it may still be right."""
-        old = self._read()
-        if not etag or (old.get("source"), old.get("etag"), old.get("wanted")) != (source, etag, wanted):
-            return ""
-        times, got = old.get("times"), old.get("got")
-        return got if isinstance(times, int) and times >= TIMES and isinstance(got, str) else ""
+        this = {"source": source, "etag": etag, "wanted": wanted}
+        known = (version for version in _read(self.path) if this.items() <= version.items())
+        return next((str(version["got"]) for version in known if etag and version["times"] >= TIMES), "")
+
+
+def is_refused(path: Path) -> bool:
+    """Whether a memory is of a version that is not downloaded again."""
+    return any(version["etag"] and version["times"] >= TIMES for version in _read(path))
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    try:
+        data = json.loads(read_plain(path, MAX_BYTES, NO_LINK))
+    except (OSError, ValueError, RecursionError):
+        return []
+    return [version for version in data if _is_version(version)] if isinstance(data, list) else []
+
+
+def _is_version(data: Any) -> bool:
+    kinds = {"source": str, "etag": str, "wanted": str, "got": str, "times": int}
+    return isinstance(data, dict) and all(type(data.get(key)) is kind for key, kind in kinds.items())

@@ -237,12 +237,14 @@ class Transfer:
         part.finish()
 
     def _known_wrong(self, etag: str) -> None:
-        """Refuse a version that arrived wrong before, ahead of its bytes."""
-        digest = Rejected(self.part.path).digest(self.remote.name, etag, self.asked.sha256 or "")
-        if digest and self.stated != self.asked.sha256:  # a hub that states the right one has another chance
+        """Refuse a version that arrived wrong before, ahead of its bytes; one that the hub or its ETag says to be the
+        right one has another chance."""
+        rejected, wanted = Rejected(self.part.path), self.asked.sha256 or ""
+        digest = rejected.digest(self.remote.name, etag, wanted)
+        if digest and wanted not in (self.stated, etag.strip('"').lower()):
             raise Contradicted(
                 f"{self.remote.name}: not downloaded, this version arrived with sha256 {digest} before, "
-                f"wanted {self.asked.sha256}"
+                f"wanted {wanted}; deleting {rejected.path} forgets that"
             )
 
     def _stream(self, response: Any, count: int | None, total: int | None, etag: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -58,18 +57,6 @@ def test_with_a_digest_the_bytes_are_kept(server: Server, store: Path) -> None:
     server.files[PATH].etag = ""
     assert content(install(plan(server.url(PATH)), store)) == DATA
     assert [seen.headers.get("Range") for seen in server.gets()] == [None, f"bytes={SIZE // 3}-"]
-
-
-def test_a_hub_that_states_the_right_digest_has_another_chance(server: Server, store: Path) -> None:
-    digest = hashlib.sha256(DATA).hexdigest()
-    server.files[PATH] = File(NEXT, '"same"')
-    for _ in range(3):
-        with pytest.raises(GezelError, match="wanted"):
-            install(plan(server.url(PATH)), store)
-    with pytest.raises(GezelError, match="not downloaded"):
-        install(plan(server.url(PATH)), store)
-    server.files[PATH] = File(DATA, '"same"', headers={"X-Linked-Etag": f'"{digest}"'})
-    assert content(install(plan(server.url(PATH)), store)) == DATA
 
 
 @pytest.mark.parametrize("said", ["²", "9" * 5000, "-1", "1e9", "٣"])
