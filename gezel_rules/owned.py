@@ -29,11 +29,21 @@ def read_owned(path: Path, most: int = MAX_BYTES) -> bytes | None:
 
 
 def is_owned(folder: Path) -> bool:
-    """Whether a folder is ours and nobody else can write there."""
+    """Whether a folder is ours and nobody else can write there; one behind another's link is not."""
     try:
-        return _ours(os.stat(folder))  # noqa: PTH116
+        return _ours(os.stat(folder)) and not _anothers_link(folder)  # noqa: PTH116
     except OSError:
         return False
+
+
+def _anothers_link(folder: Path) -> bool:
+    """Whether the way to a folder leads over a link that neither we nor root made."""
+    if os.name == "nt":
+        return False
+    known = (0, os.geteuid())
+    return any(
+        stat.S_ISLNK(way.st_mode) and way.st_uid not in known for way in map(os.lstat, (folder, *folder.parents))
+    )
 
 
 def _ours(status: os.stat_result) -> bool:
@@ -43,8 +53,12 @@ def _ours(status: os.stat_result) -> bool:
 
 
 def make_owned(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, for us alone. Raises OSError."""
-    if not folder.is_dir():
+    """Make a folder, and those above it that are missing, for us alone. Raises OSError, also where the way there leads
+    over another's link."""
+    if folder.is_dir():
+        if _anothers_link(folder):
+            raise OSError(0, "lies behind another user's link", str(folder))
+    else:
         make_owned(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
 

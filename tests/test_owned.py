@@ -57,6 +57,20 @@ def test_what_is_anothers(kept: Path, which: str) -> None:
     assert read_owned(kept) is None
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_folder_behind_anothers_link(kept: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "cache", target_is_directory=True)
+    there = link / "of-one" / "set.json"
+    assert read_owned(there) == b"ours"  # where we made the link
+    os.lchown(link, ANOTHER, ANOTHER)
+    assert read_owned(there) is None and not is_owned(there.parent)
+    for path in (there, link / "set.json", link / "another" / "set.json"):
+        with pytest.raises(OSError, match="behind another user's link"):
+            write_owned(path, b"new")
+    assert list((tmp_path / "cache").rglob("*.json")) == [kept] and kept.read_bytes() == b"ours"
+
+
 def test_a_link_is_not_followed_and_is_replaced(kept: Path) -> None:
     elsewhere = kept.with_name("elsewhere")
     kept.rename(elsewhere)

@@ -15,6 +15,7 @@ from gezel_rules.engines import registry
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.printable import printable
+from gezel_rules.owned import is_owned
 from gezel_rules.planner.plan import build_of
 from gezel_rules.record import NamedTuple
 from gezel_rules.session import Session
@@ -66,6 +67,7 @@ def findings(args: argparse.Namespace) -> Iterator[Finding]:
     if args.forgive:
         yield from _forgiven(session.state, args.forgive)
     yield from _broken_parts(session.state, {build_of(offer.facts) for offer in offers if offer.command})
+    yield from _writable(session)
     yield from _store(session.store, args.repair)
 
 
@@ -164,6 +166,15 @@ def _forgiven(state: Path, name: str) -> Iterator[Finding]:
     for verdict in forgive_named(state, name):
         what = f"{printable(verdict.name)} is forgiven: engine build {printable(verdict.build)} will try it again"
         yield Finding("launch", what, "", wrong=False)
+
+
+def _writable(session: Session) -> Iterator[Finding]:
+    """Folders of ours in which others can write, or that are theirs."""
+    unused, checked = "nothing that is kept there is used", "only what a catalog knows the digest of is safe there"
+    for folder, then in ((session.cache, unused), (session.state, unused), (session.store, checked)):
+        if folder.is_dir() and not is_owned(folder):
+            what = f"{printable(str(folder))} is not writable by you alone: {then}"
+            yield Finding("folders", what, f"'chmod go-w {printable(str(folder))}' where it is yours", wrong=False)
 
 
 def _store(store: Path, mend: bool) -> Iterator[Finding]:

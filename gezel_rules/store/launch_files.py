@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gezel_rules.errors import BadInput, Refused
@@ -17,13 +17,20 @@ def used_by(argv: Iterable[str], store: Path) -> tuple[InstalledFile, ...]:
     """What the store recorded of the files that an argv names, and of the others of their role (a model's shards)."""
     if not store.is_dir():
         return ()
-    home = os.path.realpath(store) + os.sep
-    named = [path[len(home) :] for word in argv if os.sep in word and (path := os.path.realpath(word)).startswith(home)]
+    named = {inner for word in argv if os.sep in word for inner in _in_store(word, store)}
     directories = {inner.partition(os.sep)[0] for inner in named}
     return tuple(file for directory in sorted(directories) for file in _of_model(store, directory, named))
 
 
-def _of_model(store: Path, directory: str, named: Sequence[str]) -> list[InstalledFile]:
+def _in_store(path: str, store: Path) -> Iterator[str]:
+    """The path within the store, as it is written and as its links lead; nothing when it lies elsewhere."""
+    for spelt in (os.path.abspath, os.path.realpath):
+        home = spelt(store) + os.sep
+        if (full := spelt(path)).startswith(home):
+            yield full[len(home) :]
+
+
+def _of_model(store: Path, directory: str, named: Collection[str]) -> list[InstalledFile]:
     try:
         files = read_manifest(store, directory).files
     except BadInput:

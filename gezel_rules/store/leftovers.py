@@ -14,7 +14,8 @@ from gezel_rules.store.holds import in_use, unused
 from gezel_rules.store.integrity import advice, fault
 from gezel_rules.store.locks import locked
 from gezel_rules.store.manifest import read_manifest
-from gezel_rules.store.names import LOCKS, MANIFEST, STAGING
+from gezel_rules.store.names import LOCKS, MANIFEST, READY, STAGING
+from gezel_rules.store.part import not_ours
 from gezel_rules.store.rejected import REJECTED, is_refused
 from gezel_rules.store.shelf import directories
 from gezel_rules.store.wanted import Installed
@@ -34,25 +35,41 @@ class Leftover(NamedTuple):
 
 
 def leftovers(store: Path) -> list[Leftover]:
-    """Everything in the store that is neither a whole model nor the store's own. Reads names and stats, no contents."""
-    found = [*_staged(store)]
+    """Everything in the store that is neither a whole model nor the store's own. Reads names and stats, no contents;
+    follows no link."""
+    begun = _inside(store / STAGING)
+    places = [store, store / LOCKS, store / STAGING, *begun, *(folder / READY for folder in begun)]
+    found = [item for place in places for item in _foreign(place)]
+    found.extend(_staged(store))
     for directory in directories(store):
         found.extend(_in_directory(store, directory))
     return found
 
 
+def _inside(folder: Path) -> list[Path]:
+    """What lies in a folder; nothing for what is none, or a link to one."""
+    return sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
+
+
+def _foreign(folder: Path) -> Iterator[Leftover]:
+    """What the store never makes: links, pipes, devices; second names of files it would append to."""
+    for path in _inside(folder):
+        ours = path.is_dir() or (path.is_file() and not path.name.endswith((".part", ".part.log")))
+        if (path.is_symlink() or not ours) and not path.name.startswith(REMOVED) and (wrong := not_ours(path.lstat())):
+            yield Leftover(path, wrong, 0, False, "the store neither reads nor writes through it; delete it")
+
+
 def _staged(store: Path) -> Iterator[Leftover]:
-    staging = store / STAGING
-    for path in sorted(staging.iterdir()) if staging.is_dir() else ():
+    for path in _inside(store / STAGING):
         if path.name.startswith(REMOVED):
             yield Leftover(path, "a removed model, not yet deleted", size_of(path), True)
-        else:
+        elif path.is_dir() and not path.is_symlink():
             yield from _unfinished(store, path)
 
 
 def _unfinished(store: Path, begun: Path) -> Iterator[Leftover]:
     """What an install that did not end well has kept: bytes to go on from, and which versions of files are wrong."""
-    inside = sorted(begun.iterdir()) if begun.is_dir() and not begun.is_symlink() else []
+    inside = _inside(begun)
     wrong = [path for path in inside if path.name.endswith(REJECTED) and is_refused(path)]
     for path in wrong:
         what = f"{path.name.removesuffix(REJECTED)} of {begun.name} arrived wrong twice"
@@ -84,7 +101,7 @@ def _in_directory(store: Path, directory: str) -> Iterator[Leftover]:
 
 def _beside(folder: Path, model: Installed) -> Iterator[Leftover]:
     home = Path(model.files[0].path).parent
-    for path in sorted(folder.iterdir()):
+    for path in _inside(folder):
         if path.name not in (MANIFEST, home.name) and not in_use(path):
             yield Leftover(path, f"left behind by an update of {model.model_id}", size_of(path), True)
 
@@ -144,7 +161,8 @@ def _discarded_unused(path: Path) -> bool:
 
 def _drop_locks(store: Path) -> None:
     """Lock files of models that are no longer there."""
-    for path in (store / LOCKS).glob("*.lock") if (store / LOCKS).is_dir() else ():
-        if not (store / path.stem).exists() and not (store / STAGING / path.stem).exists():
+    for path in _inside(store / LOCKS):
+        needed = (store / path.stem).exists() or (store / STAGING / path.stem).exists()
+        if path.suffix == ".lock" and not path.is_symlink() and not needed:
             with contextlib.suppress(Refused, OSError), locked(store, path.stem, wait=0.0):
                 path.unlink(missing_ok=True)

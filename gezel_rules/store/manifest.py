@@ -26,6 +26,9 @@ _TEXTS = ("model_id", "entry_digest", "catalog_version", "catalog_quant", "backe
 def read_manifest(store: Path, directory: str) -> Installed:
     """The model in a directory. Raises BadInput saying in one line why it is none."""
     path = store / directory / MANIFEST
+    for place in (path.parent, path):
+        if place.is_symlink():
+            raise BadInput(f"{place}: is a symbolic link; the store only reads what is its own")
     try:
         data = json.loads(read_plain(path, MAX_BYTES, NO_LINK))
     except OSError as error:

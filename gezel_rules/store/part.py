@@ -45,7 +45,7 @@ class Part:
             self.close()
             raise refusal(error, self.path) from None
         for fd, path in ((self.fd, self.path), (self._log, self.log_path)):
-            if fault := _not_ours(os.fstat(fd)):
+            if fault := not_ours(os.fstat(fd)):
                 self.close()
                 raise BadInput(f"{path}: {fault}; delete it")
         self._read_log()
@@ -131,8 +131,10 @@ class Part:
         self.fd, self._log = -1, None
 
 
-def _not_ours(status: os.stat_result) -> str:
-    """What is wrong with a file that we would append to: what we make has one name."""
+def not_ours(status: os.stat_result) -> str:
+    """What is wrong with a file that the store would write to: what it makes is plain and has one name."""
+    if stat.S_ISLNK(status.st_mode):
+        return "is a symbolic link, not a file of the store's own"
     if not stat.S_ISREG(status.st_mode):
         return "not a plain file"
     return "is a hard link, not a file of the store's own" if status.st_nlink > 1 else ""
