@@ -12,7 +12,7 @@ ALLOWED = {
     "__init__.py": "the family meant where none is named",
     "engines/registry.py": "the list of families",
     "gguf/": "the file format, which is a room of its own",
-    "store/reference_plan.py": "'-GGUF' at the end of a hub repository's name is no part of the model's",
+    "store/repository.py": "'-GGUF' at the end of a hub repository's name is no part of the model's",
     "policy/file.py": "the precedence level of what a model's header says, as records and traces have always named it",
     "decisions/explain.py": "the same level in words",
     "catalog/references.py": "hub repositories and URLs name single model files by their suffix",

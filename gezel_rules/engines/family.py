@@ -101,11 +101,16 @@ class NearestStep(NamedTuple):
 
 
 class CompanionName(NamedTuple):
-    """A row of ``companion_names``, a table that a family may have: files that belong beside a model, by what
-    ``matches`` their names; ``says``: what people call one."""
+    """A row of ``companion_names``, a table that a family may have: files of a repository that belong beside a model,
+    by what ``matches`` their names or the name of a ``folder`` above them. ``says``: what people call one; ``setting``:
+    what takes one; ``role``: what a pull brings one along as, the first of ``formats`` that its name has."""
 
     says: str
     matches: str
+    folder: str | None
+    setting: str | None
+    role: str | None
+    formats: tuple[str, ...] | None
 
 
 class Report(NamedTuple):

@@ -11,7 +11,8 @@ from gezel_rules.catalog.references import Reference
 from gezel_rules.engines import registry
 from gezel_rules.errors import TransferFailed
 from gezel_rules.store import hub
-from gezel_rules.store.reference_plan import Companions, plan_reference
+from gezel_rules.store.reference_plan import plan_reference
+from gezel_rules.store.repository import Companions
 from gezel_rules.store.wanted import InstallPlan, Source, Wanted
 from gezel_rules.store.web import DroppedError, Remote, Web, content_range, shown, whole_number
 

@@ -49,6 +49,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("hf://user/repo/deep/small.gguf", Reference("hub", "user/repo", file="deep/small.gguf")),
         ("hf://user/repo@0123abcd/small.gguf", Reference("hub", "user/repo", file="small.gguf", revision="0123abcd")),
         ("hf://user/repo@main:q8_0", Reference("hub", "user/repo", "Q8_0", revision="main")),
+        ("hf://user/repo@refs%2Fpr%2F1:q8_0", Reference("hub", "user/repo", "Q8_0", revision="refs/pr/1")),
+        ("hf://user/repo/big/", Reference("hub", "user/repo", folder="big")),
+        ("hf://user/repo@v1/a/b:q8_0", Reference("hub", "user/repo", "Q8_0", revision="v1", folder="a/b")),
+        ("user/repo/big:q8_0", Reference("hub", "user/repo", "Q8_0", folder="big")),
+        ("user/repo/big:x.gguf", Reference("file", "user/repo/big:x.gguf")),
         ("file:///models/small%20one.gguf", Reference("file", "/models/small one.gguf")),
         ("file://localhost/models/small.gguf", Reference("file", "/models/small.gguf")),
         ("file:///C:/models/small.gguf", Reference("file", "C:/models/small.gguf")),
@@ -81,6 +86,8 @@ def test_what_it_is_taken_for(here: Path, text: str, reference: Reference) -> No
             "not a model: 'hf://user/repo/../x.gguf': the file must not start with '.' (in '..')",
         ),
         ("hf://user/repo/", "not a model: 'hf://user/repo/': the file is empty (in '')"),
+        ("user/repo/../x:q8_0", "not a model: 'user/repo/../x:q8_0': the folder must not start with '.' (in '..')"),
+        ("hf://user/repo/:q8_0", "not a model: 'hf://user/repo/:q8_0': the folder is empty (in '')"),
         (
             "hf://user/repo@a..b",
             "not a model: 'hf://user/repo@a..b': the revision must be a commit, tag or branch name",
@@ -161,7 +168,9 @@ def test_the_file_a_reference_names() -> None:
 
 pieces = st.lists(
     st.one_of(
-        st.sampled_from(["hf://", "file://", "http://", "https://", "user/repo", ":", "@", "/", "\\", "..", ".", "~"]),
+        st.sampled_from(
+            ["hf://", "file://", "https://", "hf.co/", "/tree/main/", "user/repo", ":", "@", "/", "\\", "..", ".", "~"]
+        ),
         st.sampled_from([".gguf", "q8_0", "qwen3-8b", "C:", "%2e", "%2F", "%00", "[", "]", "?", "#", " ", "\n", "-"]),
         st.text(max_size=6),
     ),
@@ -188,8 +197,9 @@ def test_any_text_is_understood_or_refused_and_reads_back(here: Path, text: str)
         assert names.id_fault(reference.name) == ""
     if reference.kind == "hub":
         assert names.repo_fault(reference.name) == ""
-        assert bool(reference.quant) != bool(reference.file)
-        assert not reference.file or names.relative_path_fault(reference.file) == ""
+        assert bool(reference.quant or reference.folder) != bool(reference.file)
+        for path in filter(None, (reference.file, reference.folder)):
+            assert names.relative_path_fault(path) == ""
     if reference.kind == "url":
         assert names.file_name_fault(file_name(reference)) == ""
 

@@ -22,7 +22,15 @@ NAMES = [
     ("https://www.huggingface.co/user/repo/", "hf://user/repo:Q4_K_M"),
     ("https://huggingface.co/user/repo?library=llama.cpp#readme", "hf://user/repo:Q4_K_M"),
     ("https://huggingface.co/user/repo/tree/main", "hf://user/repo:Q4_K_M"),
-    ("https://huggingface.co/user/repo/tree/0123abc/Q8_0", "hf://user/repo@0123abc:Q4_K_M"),
+    ("https://huggingface.co/user/repo/tree/0123abc/Q8_0", "hf://user/repo@0123abc/Q8_0/"),
+    ("https://huggingface.co/user/repo/tree/main/big/", "hf://user/repo/big/"),
+    ("https://huggingface.co/user/repo/tree/main/big%20one/deep:q8_0", "hf://user/repo/big one/deep:Q8_0"),
+    ("https://huggingface.co/user/repo/tree/refs%2Fpr%2F1/big", "hf://user/repo@refs%2Fpr%2F1/big/"),
+    ("https://huggingface.co/user/repo/tree/refs/pr/1/big", "hf://user/repo@refs%2Fpr%2F1/big/"),
+    ("https://huggingface.co/user/repo/tree/new%2Ftry", "hf://user/repo@new%2Ftry:Q4_K_M"),
+    ("https://huggingface.co/user/repo/blob/refs%2Fpr%2F1/big/x.gguf", "hf://user/repo@refs%2Fpr%2F1/big/x.gguf"),
+    ("https://huggingface.co/user/repo/tree/main/big?show_file_info=big%2Fx.gguf", "hf://user/repo/big/x.gguf"),
+    ("user/repo/big:q8_0", "hf://user/repo/big:Q8_0"),
     ("https://huggingface.co/user/repo/blob/main/a/x%20y.gguf", "hf://user/repo/a/x y.gguf"),
     ("https://huggingface.co/user/repo/resolve/0123abc/x.gguf?download=true", "hf://user/repo@0123abc/x.gguf"),
     ("https://huggingface.co/user/repo?show_file_info=x-Q8_0.gguf", "hf://user/repo/x-Q8_0.gguf"),
@@ -38,7 +46,9 @@ def test_pages_of_the_hub(text: str, meant: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["https://huggingface.co/user", "https://huggingface.co/datasets/user/repo", "https://huggingface.co/datasets/user",
-     "https://huggingface.co/user/repo/blob/main/README.md", "https://huggingface.co/user/repo/blob/main/../../x.gguf"],
+     "https://huggingface.co/user/repo/blob/main/README.md", "https://huggingface.co/user/repo/blob/main/../../x.gguf",
+     "https://huggingface.co/user/repo/blob/main/big", "https://huggingface.co/user/repo/tree/main/%2E%2E/big",
+     "https://huggingface.co/user/repo/tree/..%2Fx/big"],
 )  # fmt: skip
 def test_pages_that_show_no_model(text: str) -> None:
     with pytest.raises(BadInput, match="not a model"):
@@ -79,16 +89,6 @@ def test_drafters_projectors_and_heads_are_found_and_offered(place, hub) -> None
     assert found["mtp-model-Q8_0.gguf"].startswith("an MTP head beside the model")
 
 
-def test_a_model_with_its_own_head_is_no_head(place, hub) -> None:
-    hub("Qwen-MTP-Q8_0.gguf", "Qwen-Q4_0.gguf")
-    assert fetched(place, f"{REPO}:q8_0") == {"model": "Qwen-MTP-Q8_0.gguf"}
-
-
-def test_a_repository_of_drafters_gives_one(place, hub) -> None:
-    hub("eagle3-model-Q8_0.gguf", "eagle3-model-F16.gguf")
-    assert fetched(place, f"{REPO}:Q8_0") == {"model": "eagle3-model-Q8_0.gguf"}
-
-
 def test_a_drafter_may_be_asked_for_by_its_file(place, hub) -> None:
     hub("model-Q8_0.gguf", "eagle3-model-Q8_0.gguf")
     assert fetched(place, f"hf://{REPO}/eagle3-model-Q8_0.gguf")["model"] == "eagle3-model-Q8_0.gguf"
@@ -110,6 +110,36 @@ def test_tags_that_are_no_quants_are_listed_whole(place, hub, repo: str) -> None
     hub(*TAGGED, repo=repo)
     said = place.call("pull", f"{repo}:Q5_K_M", "--dry-run")
     assert "has no Q5_K_M; it has Q4_K_M, X-Balanced, X-I-Compact" in said.err
+
+
+def test_19_a_folder_of_a_page_is_read_and_fetched(place, hub) -> None:
+    hub("model-Q8_0.gguf", "draft/model-Q8_0.gguf", "big/model-Q8_0-00001-of-00001.gguf", "big/model-Q4_0.gguf")
+    page = f"https://huggingface.co/{REPO}/tree/main/big:q4_0"
+    assert fetched(place, page)["model"] == "model-Q4_0.gguf"
+    several = place.call("pull", f"{REPO}:q8_0", "--dry-run")
+    assert several.status == 2 and f"; name one as hf://{REPO}/big:Q8_0 or hf://{REPO}/" in several.err
+    said = place.call("pull", f"{REPO}/draft:q8_0")
+    assert said.status == 0, said.err
+    (model,) = json.loads(place.call("ls", "--json").out)
+    assert model["model"] == f"hf://{REPO}/draft:Q8_0"
+    assert place.call("rm", f"{REPO}/draft:Q8_0").status == 0
+
+
+def test_19_a_projector_that_only_its_folder_tells_is_stored_beside_the_model(place, hub) -> None:
+    hub("model-F16.gguf", "mmproj/model-F16.gguf")
+    said = place.call("pull", f"{REPO}:F16")
+    assert said.status == 0, said.err
+    (manifest,) = place.root.glob("store/*/manifest.json")
+    kept = {file["role"]: file["name"] for file in json.loads(manifest.read_text())["files"]}
+    assert kept == {"model": "model-F16.gguf", "projector": "projector-model-F16.gguf"}
+
+
+def test_19_a_revision_with_a_slash_is_asked_for_as_it_is_named(place, monkeypatch) -> None:
+    with Server() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.base)
+        server.hub(REPO, {"big/model-Q8_0.gguf": gguf(1000)}, revision="refs/pr/1")
+        said = place.call("pull", f"https://huggingface.co/{REPO}/tree/refs%2Fpr%2F1/big")
+    assert said.status == 0, said.err
 
 
 def test_a_pull_tells_what_lies_beside(place, hub) -> None:

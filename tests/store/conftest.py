@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from gezel_rules import DEFAULT_FAMILY
+from gezel_rules.engines import registry
+from gezel_rules.engines.family import CompanionName
+from gezel_rules.places import policies_dir
+from gezel_rules.planner.policies import read_policies
 from gezel_rules.store import transfer, web
 from gezel_rules.store.progress import Progress
+from gezel_rules.store.repository import Companions
 
 from .hub_server import Server
 
@@ -24,6 +30,12 @@ def gguf(size: int, seed: int = 0) -> bytes:
     keys += text("llama.context_length") + struct.pack("<II", 4, 4096)
     head = b"GGUF" + struct.pack("<IQQ", 3, 0, 3) + keys
     return head + random.Random(seed).randbytes(size - len(head))
+
+
+def shipped_companions() -> Companions:
+    """The shipped rules of names for files that belong beside a model."""
+    policies = read_policies(policies_dir(), registry.family(DEFAULT_FAMILY), None)
+    return policies.rows("companion_names", CompanionName)
 
 
 class Said(Progress):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +13,10 @@ from gezel_rules.errors import BadInput, TransferFailed
 from gezel_rules.store import hub
 from gezel_rules.store.hub import HubFile
 from gezel_rules.store.install import InstallPlan, Source, Wanted, install
-from gezel_rules.store.reference_plan import choose, find_projector, group_models, plan_reference
+from gezel_rules.store.reference_plan import plan_reference
 from gezel_rules.store.web import Web
 
-from .conftest import gguf
+from .conftest import gguf, shipped_companions
 from .hub_server import File, Server
 
 DATA = gguf(400_000)
@@ -36,63 +36,13 @@ def hub_server(server: Server, far: Server, monkeypatch: pytest.MonkeyPatch) -> 
     return server
 
 
-def files(*names: str) -> list[HubFile]:
-    return [HubFile(name, 1, None) for name in names]
-
-
-LISTED = files(
-    "README.md",
-    "Some-Q4_K_M.gguf",
-    "Some-UD-Q4_K_M.gguf",
-    "Some-Q8_0.gguf",
-    "dflash-Some-Q8_0.gguf",
-    "BF16/Some-BF16-00001-of-00002.gguf",
-    "BF16/Some-BF16-00002-of-00002.gguf",
-    "IQ1/Some-IQ1_S-00001-of-00003.gguf",
-    "IQ1/Some-IQ1_S-00003-of-00003.gguf",
-    "mmproj-Some-Q8_0.gguf",
-    "mmproj-Some-F16.gguf",
-    "mmproj-Some-F32.gguf",
-)
-
-
-@pytest.mark.parametrize(
-    ("quant", "first", "count"),
-    [
-        ("Q4_K_M", "Some-Q4_K_M.gguf", 1),
-        ("q4_k_m", "Some-Q4_K_M.gguf", 1),
-        ("ud-q4_k_m", "Some-UD-Q4_K_M.gguf", 1),
-        ("Q8_0", "Some-Q8_0.gguf", 1),
-        ("bf16", "BF16/Some-BF16-00001-of-00002.gguf", 2),
-    ],
-)
-def test_choosing_a_quant(quant: str, first: str, count: int) -> None:
-    group = choose(REPO, list(group_models(LISTED)), quant)
-    assert (group.files[0].path, len(group.files)) == (first, count)
-
-
-def test_a_quant_that_is_not_there_lists_what_is() -> None:
-    with pytest.raises(BadInput, match="has no Q5_K_M; it has BF16, Q4_K_M, Q8_0, UD-Q4_K_M"):
-        choose(REPO, list(group_models(LISTED)), "Q5_K_M")
-
-
-def test_a_set_with_a_missing_shard_is_no_model() -> None:
-    with pytest.raises(BadInput, match="has no IQ1_S"):
-        choose(REPO, list(group_models(LISTED)), "IQ1_S")
-
-
-def test_the_projector_is_found_by_name() -> None:
-    found = find_projector(LISTED, PurePosixPath("."))
-    assert found is not None and found.path == "mmproj-Some-F16.gguf"
-
-
 def test_user_repo_quant_end_to_end(
     server: Server, store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     parts = {f"S-Q8_0-0000{n}-of-00002.gguf": gguf(50_000, seed=n) for n in (1, 2)}
     server.hub(REPO, {**parts, "mmproj-S-F16.gguf": gguf(9_000, seed=5), "S-Q4_K_M.gguf": DATA})
     monkeypatch.setenv("HF_ENDPOINT", server.base)
-    found = plan_reference(parse_reference(f"{REPO}:q8_0"), Web())
+    found = plan_reference(parse_reference(f"{REPO}:q8_0"), Web(), companions=shipped_companions())
     assert [wanted.name for wanted in found.wanted] == [*parts, "mmproj-S-F16.gguf"]
     assert all(wanted.size and wanted.sha256 for wanted in found.wanted)
     model = install(found, store)
@@ -101,7 +51,7 @@ def test_user_repo_quant_end_to_end(
     assert all(file.verified for file in model.files)
     folders = {Path(file.path).parent for file in model.files}
     assert len(folders) == 1
-    without = plan_reference(parse_reference(f"{REPO}:q8_0"), Web(), vision=False)
+    without = plan_reference(parse_reference(f"{REPO}:q8_0"), Web(), vision=False, companions=shipped_companions())
     assert without.left_out == (("mmproj-S-F16.gguf", "images were declined"),)
 
 

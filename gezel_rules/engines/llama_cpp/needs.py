@@ -36,7 +36,7 @@ DECISIONS = (
 
 
 _PLAN = {
-    "companion_names": TableNeed(record=CompanionName),
+    "companion_names": TableNeed(("projector",), CompanionName),
     "degradation": TableNeed(("step",), Degradation),
     "device_lines": TableNeed(of="str"),
     "device_names": TableNeed(record=DeviceName),
@@ -51,7 +51,6 @@ _PLAN = {
         ("resident", "cpu", "experts", "ffn", "layers", "asked", "asked experts", "asked ffn", "asked layers"), of="str"
     ),
     "projector_architectures": TableNeed(of="str", listed=True),
-    "projector_names": TableNeed(of="str", listed=True),
     "vision_encoders": TableNeed(record=VisionEncoder),
     "secret_arguments": TableNeed(of="str", listed=True),
     "windows": TableNeed(("floor",), Window),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from gezel_rules.engines.family import CompanionName
 from gezel_rules.engines.llama_cpp.memory.vision import VisionEncoder, uncounted, vision_bytes
 from gezel_rules.engines.llama_cpp.model_file import read_model
 from gezel_rules.errors import BadInput
@@ -59,12 +61,12 @@ def _beside(model: str, policies: PolicySet, cache: Path | None) -> list[str]:
 
 
 def _named(model: str, policies: PolicySet) -> Iterator[str]:
-    words = policies.tables["projector_names"]
+    sought = re.compile(policies.row("companion_names", "projector", CompanionName).matches, re.IGNORECASE)
     try:
         names = [path for path in Path(model).parent.iterdir() if path.suffix.lower() == Path(model).suffix.lower()]
     except OSError:
         return
-    yield from (str(path) for path in names if any(word in path.name.lower() for word in words))
+    yield from (str(path) for path in names if sought.search(path.stem))
 
 
 def _is_projector(path: str, policies: PolicySet, cache: Path | None) -> bool:
