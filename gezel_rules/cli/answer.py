@@ -12,7 +12,7 @@ from gezel_rules.engines.openai_http import Call, Piece
 from gezel_rules.errors import EngineFailed
 from gezel_rules.facts.printable import visible
 from gezel_rules.runtime.interrupts import Interrupted
-from gezel_rules.runtime.order import Launched
+from gezel_rules.runtime.order import Peer
 
 Message = dict[str, str]
 ENDING = 0.5  # seconds between a connection that breaks and the end of its engine
@@ -20,10 +20,10 @@ ENDING = 0.5  # seconds between a connection that breaks and the end of its engi
 
 class Talk:
     """A talk with one engine. ``endpoint`` is the kind of request its family makes of it; what was said before is
-    sent along where that kind takes it. Answers go to ``out``, thoughts to ``err`` where that is a terminal.
-    ``prompt`` is what was asked last; ``answered``: the engine has said something."""
+    sent along where that kind takes it: questions that were answered, no others. Answers go to ``out``, thoughts to
+    ``err`` where that is a terminal. ``prompt`` is what was asked last; ``answered``: the engine has said something."""
 
-    def __init__(self, engine: Launched, endpoint: str, max_tokens: int, idle: float, out: TextIO, err: TextIO) -> None:
+    def __init__(self, engine: Peer, endpoint: str, max_tokens: int, idle: float, out: TextIO, err: TextIO) -> None:
         self.engine, self.endpoint = engine, endpoint
         self._max_tokens, self._idle, self._out, self._err = max_tokens, idle, out, err
         self._said: list[Message] = []
@@ -32,27 +32,22 @@ class Talk:
     def ask(self, prompt: str, show: bool = True) -> str:
         """The whole answer to a prompt, shown as it comes unless told otherwise. Raises EngineFailed."""
         parts: list[str] = []
-        for piece in self._pieces(prompt):
+        asked = [*self._said, {"role": "user", "content": prompt}]
+        self.prompt = prompt
+        for piece in self._pieces(asked):
             self.answered = True
             if not piece.thought:
                 parts.append(piece.text)
             if show:
                 (self._think if piece.thought else self._show)(piece.text)
         answer = "".join(parts)
-        self._said.append({"role": "assistant", "content": answer})
+        self._said = [*asked, {"role": "assistant", "content": answer}]
         return answer
 
-    def _pieces(self, prompt: str) -> Iterator[Piece]:
-        self.prompt = prompt
-        self._said.append({"role": "user", "content": prompt})
-        running = self.engine.running
-        call = Call(running.address, running.key, self._said, self._max_tokens, self._idle)
-        return running.contract.requests[self.endpoint](call)
-
-    def forget(self) -> None:
-        """Take back the question whose answer was broken off: what follows is sent without it."""
-        if self._said and self._said[-1]["role"] == "user":
-            self._said.pop()
+    def _pieces(self, messages: list[Message]) -> Iterator[Piece]:
+        engine = self.engine
+        call = Call(engine.address, engine.key, messages, self._max_tokens, self._idle)
+        return engine.contract.requests[self.endpoint](call)
 
     def _show(self, text: str) -> None:
         self._out.write(visible(text) if self._out.isatty() else text)
@@ -73,8 +68,8 @@ def answer_once(talk: Talk, prompt: str, out: TextIO) -> None:
 
 def answer_as_json(talk: Talk, prompt: str, out: TextIO) -> None:
     """One prompt, one JSON object: model, endpoint, engine and answer."""
-    order = talk.engine.order
-    data: dict[str, Any] = {"model": order.model, "engine": order.engine.kind, "endpoint": talk.endpoint}
+    engine = talk.engine
+    data: dict[str, Any] = {"model": engine.model, "engine": engine.kind, "endpoint": talk.endpoint}
     out.write(json.dumps({**data, "answer": talk.ask(prompt, show=False)}, ensure_ascii=False) + "\n")
     out.flush()
 
@@ -98,7 +93,6 @@ def converse(talk: Talk, out: TextIO, read: Callable[[str], str] = input) -> Non
         except Interrupted as stopped:
             if stopped.number != signal.SIGINT:
                 raise
-            talk.forget()
             out.write("\n")
         except EngineFailed as error:
             if talk.engine.ended(ENDING):

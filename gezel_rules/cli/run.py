@@ -1,7 +1,7 @@
 """``gezel-rules run MODEL [PROMPT]``: pull if needed, plan, launch, answer, stop; nothing is left running.
 
-The answer goes to stdout; everything else to stderr. Without a prompt: line by line on a terminal, else the prompt is
-what stdin holds.
+An engine that ``serve`` keeps running for MODEL answers instead, and goes on running. The answer goes to stdout;
+everything else to stderr. Without a prompt: line by line on a terminal, else the prompt is what stdin holds.
 """
 
 from __future__ import annotations
@@ -20,12 +20,19 @@ from gezel_rules.cli.ticker import ticking
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
-from gezel_rules.runtime.order import Order
+from gezel_rules.runtime.order import Launched, Order, Peer
+from gezel_rules.runtime.rules import Supervision
 from gezel_rules.session import Prepared, Session, to_stderr
+from gezel_rules.session.joining import Joined, join
+
+SERVED = """
+Where 'serve' already runs MODEL, its engine answers and goes on running. What it was not started
+with (--set, GEZEL_…, --engine, --policies) starts another engine, for this answer alone."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
+    parser.epilog = SERVED
     add_model(parser)
     add_conditions(parser)
     parser.add_argument("prompt", metavar="PROMPT", nargs="?", help="what to answer; without it, line by line")
@@ -47,10 +54,14 @@ def run(args: argparse.Namespace) -> int:
     session = session_of(args)
     with Interrupts() as interrupts:
         try:
-            prompt = _prompt(args)
-            prepared = session.prepare(args.model, conditions_of(args), to_stderr)
-            with session.holding(prepared) as held:
-                Answering(session, held, interrupts).answer(prompt, sys.stdout, args.max_tokens, args.json)
+            prompt, conditions = _prompt(args), conditions_of(args)
+            asked = Asked(prompt, sys.stdout, args.max_tokens, args.json)
+            if (joined := join(session, args.model, conditions, to_stderr)) is not None:
+                answer_by(joined, asked)
+            else:
+                prepared = session.prepare(args.model, conditions, to_stderr)
+                with session.holding(prepared) as held:
+                    Answering(session, held, interrupts).answer(asked)
         except Interrupted as stopped:
             return 128 + stopped.number
         except BrokenPipeError:  # the reader has enough
@@ -71,48 +82,69 @@ def _prompt(args: argparse.Namespace) -> str | None:
     return text
 
 
+class Asked(NamedTuple):
+    """What the person wants: an answer to the prompt, or a talk (``None``), on ``out``; tokens at most (``None``: as
+    policy has it); one JSON object instead of text. ``read`` reads a line of the person's."""
+
+    prompt: str | None
+    out: TextIO
+    max_tokens: int | None
+    as_json: bool
+    read: Callable[[str], str] = input
+
+    def talk(self, engine: Peer, endpoint: str, rules: Supervision) -> Talk:
+        """A talk with an engine that has said nothing yet."""
+        tokens = rules.answer_tokens[endpoint] if self.max_tokens is None else self.max_tokens
+        return Talk(engine, endpoint, tokens, rules.answer_idle, self.out, sys.stderr)
+
+    def have(self, talk: Talk) -> None:
+        """Have the talk, or the one answer. Raises EngineFailed."""
+        if self.prompt is None:
+            converse(talk, self.out, self.read)
+        else:
+            (answer_as_json if self.as_json else answer_once)(talk, self.prompt, self.out)
+
+
+def answer_by(joined: Joined, asked: Asked) -> None:
+    """Have an answer of the engine that ``serve`` runs. Raises EngineFailed."""
+    asked.have(asked.talk(joined.engine, joined.endpoint, joined.rules))
+
+
 class Answering(NamedTuple):
-    """An engine to be started for one talk, and stopped after it. ``read`` reads a line of the person's."""
+    """An engine to be started for one talk, and stopped after it."""
 
     session: Session
     prepared: Prepared
     interrupts: Interrupts
-    read: Callable[[str], str] = input
 
-    def answer(self, prompt: str | None, out: TextIO, max_tokens: int | None, as_json: bool) -> None:
+    def answer(self, asked: Asked) -> None:
         """Launch, answer, stop; once more where recovery knows an answer to the engine's death over the first token.
         Raises EngineFailed when the engine does not start, refuses or dies."""
-        tokens = self.prepared.rules.answer_tokens[self.prepared.endpoint]
-        limit = tokens if max_tokens is None else max_tokens
         trying = self
         while True:
             try:
-                trying._once(prompt, out, limit, as_json)
+                trying._once(asked)
                 return
             except _DiedFirstError as death:
-                prepared = trying.prepared._replace(order=death.order)
-                trying = trying._replace(prepared=prepared, read=asked_again(death.prompt))
+                trying = trying._replace(prepared=trying.prepared._replace(order=death.order))
+                asked = asked._replace(read=asked_again(death.prompt))
 
-    def _once(self, prompt: str | None, out: TextIO, limit: int, as_json: bool) -> None:
-        order, rules = self.prepared.order, self.prepared.rules
+    def _once(self, asked: Asked) -> None:
         with (
-            ticking(f"loading {order.model}", sys.stderr) as ticker,
+            ticking(f"loading {self.prepared.order.model}", sys.stderr) as ticker,
             self.session.launched(self.prepared, self.interrupts, ticker) as engine,
         ):
             ticker.wipe()
-            talk = Talk(engine, self.prepared.endpoint, limit, rules.answer_idle, out, sys.stderr)
+            talk = asked.talk(engine.peer, self.prepared.endpoint, self.prepared.rules)
             try:
-                if prompt is None:
-                    converse(talk, out, self.read)
-                else:
-                    (answer_as_json if as_json else answer_once)(talk, prompt, out)
+                asked.have(talk)
             except EngineFailed as error:
-                raise self._after(talk, error) from None
+                raise self._after(engine, talk, error) from None
 
-    def _after(self, talk: Talk, error: EngineFailed) -> Exception:
+    def _after(self, engine: Launched, talk: Talk, error: EngineFailed) -> Exception:
         """The next try when the engine died before it said anything and recovery has one; else the engine's own reason,
         or what the connection said while it lives."""
-        death = self.session.death(self.prepared, talk.engine)
+        death = self.session.death(self.prepared, engine)
         if death is None:
             return error
         if talk.answered or death.next_order is None:

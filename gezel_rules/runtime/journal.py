@@ -13,6 +13,8 @@ from typing import Any
 from gezel_rules.runtime.state_files import each_json, new_id, read_json, write_text
 
 FOLDER = "journal"
+MODEL_PATH = "model_path"
+"""What a record calls the file that its engine holds."""
 
 
 def append(state_dir: Path, record: Mapping[str, Any], secrets: Iterable[str] = ()) -> Path:

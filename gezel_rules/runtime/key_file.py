@@ -18,7 +18,7 @@ def key_file(state_dir: Path, engine: Launched, name: str) -> Iterator[Path]:
     path = state_dir / registry.KEYS / f"{name}.key"
     try:
         write_text(path, engine.running.key + "\n")
-        registry.enter(state_dir, entry_of(engine.running, engine.order, str(path)))
+        registry.enter(state_dir, entry_of(engine.running, engine.order, engine.record_file, str(path)))
         yield path
     finally:
         path.unlink(missing_ok=True)

@@ -74,7 +74,7 @@ def _begin(
     try:
         record_file = journal.append(state_dir, {**order.record, "launch": begun}, running.log.secrets)
         lease = leases.take(state_dir, order.pools, running.pid)
-        entry_file = registry.enter(state_dir, entry_of(running, order))
+        entry_file = registry.enter(state_dir, entry_of(running, order, record_file))
         return Launched(running, order, rules, record_file, entry_file, lease, before)
     except BaseException:
         supervise.stop(running, 0)
@@ -89,13 +89,13 @@ def _make(folders: Mapping[str, str]) -> None:
             raise BadInput(f"{setting}: {folder}: {why(error)}") from None
 
 
-def entry_of(running: supervise.Running, order: Order, key_file: str = "") -> registry.Entry:
+def entry_of(running: supervise.Running, order: Order, record: Path, key_file: str = "") -> registry.Entry:
     """The engine's entry in the registry; we are its owner."""
     owner = os.getpid()
     url = running.address.url if running.address.port else ""
     return registry.Entry(
         running.id, order.model, order.engine.kind, url, running.pid, running.token, owner,
-        process.started(owner) or "", time.time(), str(running.log.path), key_file,
+        process.started(owner) or "", time.time(), str(running.log.path), key_file, str(record),
     )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def _await(engine: Launched, guide: Guide, rules: Supervision, state_dir: Path) 
     verdict = engine.verdict = _judged(engine, result.exit_status, guide)
     outcome: dict[str, Any] = {"ready": result.ready, "seconds": round(result.seconds, 3), **told(verdict)}
     if result.ready:
-        registry.enter(state_dir, entry_of(running, order))
+        registry.enter(state_dir, entry_of(running, order, engine.record_file))
         journal.amend(engine.record_file, running.log.secrets, outcome=outcome)
         if guide.gpu and verdict is not None and verdict.gpu in UNUSED:
             guide.say(f"the GPU is not in use: {verdict.gpu}{f' ({verdict.detail})' if verdict.detail else ''}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.family import Contract, Program
+from gezel_rules.engines.openai_http import Address
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.rules import Step, Supervision
 
@@ -55,6 +56,18 @@ class Guide(NamedTuple):
     gpu: bool = False
 
 
+class Peer(NamedTuple):
+    """An engine to talk to, whoever started it: the model and the program's kind, how it is spoken to, its address and
+    key. ``ended(seconds)``: whether it is gone for good, or goes within so many seconds."""
+
+    model: str
+    kind: str
+    contract: Contract
+    address: Address
+    key: str
+    ended: Callable[[float], bool]
+
+
 class Launched:
     """An engine that is ready: the process, its order, the rules it is supervised by, the verdict on its start, and
     what must be undone at its end. ``begun``: when it was started, on the monotonic clock; ``before``: what the system
@@ -79,3 +92,9 @@ class Launched:
         except subprocess.TimeoutExpired:
             return False
         return True
+
+    @property
+    def peer(self) -> Peer:
+        """The engine as those see it who talk to it."""
+        running, order = self.running, self.order
+        return Peer(order.model, order.engine.kind, running.contract, running.address, running.key, self.ended)

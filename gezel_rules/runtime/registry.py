@@ -19,7 +19,7 @@ KEYS = "keys"
 
 class Entry(NamedTuple):
     """A running engine. ``owner`` is the command that started it; ``since`` is seconds since 1970; ``key_file`` holds
-    the API key when the person is meant to have it."""
+    the API key when the person is meant to have it; ``record`` is the journal's of its launch."""
 
     id: str
     model: str
@@ -32,6 +32,7 @@ class Entry(NamedTuple):
     since: float
     log: str
     key_file: str = ""
+    record: str = ""
 
     @property
     def orphan(self) -> bool:

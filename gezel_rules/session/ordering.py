@@ -11,6 +11,7 @@ from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.planner.needs import Step
 from gezel_rules.planner.plan import Plan, build_of, plan_degraded, plan_without
 from gezel_rules.planner.report import plan_record
+from gezel_rules.runtime.journal import MODEL_PATH
 from gezel_rules.runtime.order import Guide, Order
 
 
@@ -21,8 +22,13 @@ def order_of(plan: Plan) -> Order:
         engine=plan.program, contract=plan.subject.family.contract, argv=tuple(plan.argv), env={},
         model=plan.subject.id, model_bytes=_size(plan.subject.model_path),
         pools={pool.name: pool.used for pool in plan.memory.pools}, build=build_of(plan.trace.facts),
-        parts=_parts(plan), called=_called(plan), folders=_folders(plan), record=plan_record(plan),
+        parts=_parts(plan), called=_called(plan), folders=_folders(plan), record=_record(plan),
     )  # fmt: skip
+
+
+def _record(plan: Plan) -> dict[str, Any]:
+    """What the journal keeps: the plan, and the model's file, by which others know what this engine holds."""
+    return {MODEL_PATH: str(Path(plan.subject.model_path).absolute()), **plan_record(plan)}
 
 
 def _parts(plan: Plan) -> dict[str, str]:

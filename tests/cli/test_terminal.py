@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +11,10 @@ from hypothesis import strategies as st
 
 from gezel_rules.cli.answer import Talk, answer_once
 from gezel_rules.cli.shown import tell
-from gezel_rules.engines.openai_http import Piece
+from gezel_rules.engines.family import Contract
+from gezel_rules.engines.openai_http import Address, Piece
 from gezel_rules.facts.printable import HARMLESS, visible
+from gezel_rules.runtime.order import Peer
 
 HOSTILE = "\x1b]0;title\x07 \x1b[2J \x9b31m \r\u202e"
 
@@ -41,7 +42,8 @@ def test_lines_are_told_as_they_are_read(capsys: pytest.CaptureFixture[str]) -> 
 def test_an_answer(out: Any) -> None:
     """On a terminal it is shown; what a program reads is what the model said."""
     requests = {"chat": lambda call: iter([Piece("hi ", False), Piece(HOSTILE, False)])}
-    running = SimpleNamespace(address=None, key="", contract=SimpleNamespace(requests=requests))
-    talk = Talk(SimpleNamespace(running=running), "chat", 8, 1.0, out, io.StringIO())  # type: ignore[arg-type]
+    contract = Contract("", "", lambda address, key: True, requests)
+    engine = Peer("m", "hostile", contract, Address("", 0), "", lambda seconds: False)
+    talk = Talk(engine, "chat", 8, 1.0, out, io.StringIO())
     answer_once(talk, "hello", out)
     assert out.getvalue() == "hi " + (visible(HOSTILE) if out.isatty() else HOSTILE) + "\n"

@@ -3,9 +3,10 @@
 Faults: ``slow=S`` loads for S seconds, ``crash=N`` exits with N while loading, ``oom`` prints a CUDA out-of-memory and
 exits 1, ``oom-above=N`` does so for a window above N tokens, ``deaf`` ignores SIGTERM, ``child`` starts a deaf child,
 ``dies=N`` answers N pieces and aborts, ``silent`` never listens, ``endless`` answers without end, ``stranger`` takes
-any key, ``refuses`` answers requests with an error, ``blabs`` prints its key, ``lies=PORT`` claims to listen there
-before it does elsewhere, ``packs=N`` dies of signal N while loading and ``packs-late=N`` with the first token, both
-unless ``--no-repack`` is among the flags, ``complains`` says that some file is not there, and goes on.
+any key, ``refuses`` answers requests with an error, ``refuses=WORD`` those that say it, ``blabs`` prints its key,
+``lies=PORT`` claims to listen there before it does elsewhere, ``packs=N`` dies of signal N while loading and
+``packs-late=N`` with the first token, both unless ``--no-repack`` is among the flags, ``complains`` says that some file
+is not there, and goes on.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.refused():
             return
-        if "refuses" in FAULTS:
+        words = body["prompt"] if "prompt" in body else " ".join(m["content"] for m in body["messages"])
+        if "refuses" in FAULTS and FAULTS["refuses"] in words:
             self.reply(400, {"error": {"message": "the request exceeds\nthe available context size"}})
             return
         self.send_response(200)
@@ -70,7 +72,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         die_of("packs-late")
-        words = body["prompt"] if "prompt" in body else " ".join(m["content"] for m in body["messages"])
         said = itertools.cycle(words.split()) if "endless" in FAULTS else words.split()
         for number, word in enumerate(said):
             if FAULTS.get("dies") == str(number):

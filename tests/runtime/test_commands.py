@@ -115,6 +115,22 @@ def test_a_talk_on_a_terminal(drive, program):
     os.close(ours)
 
 
+def test_13_a_question_that_was_refused_is_not_sent_again(drive, program):
+    ours, theirs = pty.openpty()
+    child = drive(
+        "run", program("refuses=novel"), "m", "--endpoint", "chat", stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    assert _screen(ours) == "> "
+    os.write(ours, b"novel\n")
+    assert "the engine refused: the request exceeds the available context size" in _screen(ours)
+    os.write(ours, b"hello\n")
+    assert _screen(ours) == "hello\r\nhello \r\n> "
+    os.write(ours, b"/bye\n")
+    assert child.wait(60) == 0
+    os.close(ours)
+
+
 def test_13_ctrl_c_ends_the_answer_and_a_second_one_the_session(drive, program):
     ours, theirs = pty.openpty()
     child = drive("run", program("endless"), "model", "--endpoint", "chat", stdin=theirs, stdout=theirs, stderr=theirs)
