@@ -7,19 +7,19 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from gezel_rules.engines.patience import Patience
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.facts.printable import printable
 from gezel_rules.record import NamedTuple
 
 MAX_OUTPUT = 4 << 20  # bytes of each stream; the longest --help seen is 60 KB
-TIMEOUT = 60.0  # seconds; a first look at a GPU can take many
-ABOUT_ITSELF = 4.0  # seconds for what a program knows without looking at any device
 _PDEATHSIG = 1  # PR_SET_PDEATHSIG, linux/prctl.h
-_GRACE = 5.0  # seconds for the pipes to close once the process is gone
+_GRACE = 1.0  # seconds for the pipes to close once the process is gone
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -30,44 +30,43 @@ class Answer(NamedTuple):
     err: str
 
 
+class SilentError(EngineFailed):
+    """A program that gave no answer in time."""
+
+
 def ask(
     argv: Sequence[str],
     environ: Mapping[str, str],
     *,
-    timeout: float = TIMEOUT,
+    patience: Patience | None = None,
     limit: int = MAX_OUTPUT,
     any_status: bool = False,
 ) -> Answer:
     """Run ``argv`` with empty input and collect what it says.
 
-    Raises BadInput when it cannot be started; EngineFailed when it does not end within ``timeout`` seconds, says
-    more than ``limit`` bytes on a stream, or exits with another status than 0 (unless ``any_status`` will do).
+    Raises BadInput when it cannot be started; SilentError when it does not end while there is ``patience`` (``None``:
+    without end); EngineFailed when it says more than ``limit`` bytes on a stream, or exits with another status than 0
+    (unless ``any_status`` will do).
     """
-    process = _start(argv, environ)
+    begun, process = time.monotonic(), _start(argv, environ)
     streams = [_Stream(pipe, limit, process) for pipe in (process.stdout, process.stderr) if pipe]
+    silent = True
     try:
-        if not _ends_within(process, timeout):
-            hint = "start it by hand to see why, or name another engine"
-            raise EngineFailed(f"{_asked(argv)} gave no answer within {timeout:g} s: {hint}")
-        status = process.wait()
+        silent = patience is not None and not patience.wait(process)
+        status = None if silent else process.wait()
     finally:
         _end(process)
         for stream in streams:
-            stream.finish()
+            stream.finish(0 if silent else _GRACE)
+    if silent:
+        hint = "start it by hand to see why, or name another engine"
+        raise SilentError(f"{_asked(argv)} gave no answer within {time.monotonic() - begun:.1f} s: {hint}")
     if any(stream.overflowed for stream in streams):
         raise EngineFailed(f"{_asked(argv)} printed more than {limit:,} bytes: not the answer of a model engine")
     out, err = (stream.text() for stream in streams)
     if status and not any_status:
         raise EngineFailed(f"{_asked(argv)} {_ended(status)}{_last_words(err or out)}")
     return Answer(out, err)
-
-
-def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Whether a process ends in time. A thread waits for it: ``Popen.wait`` with a time-out looks only every 50 ms."""
-    waiting = threading.Thread(target=process.wait, daemon=True)
-    waiting.start()
-    waiting.join(seconds)
-    return not waiting.is_alive()
 
 
 def _tie() -> Callable[[], None] | None:
@@ -141,8 +140,8 @@ class _Stream:
                 self._process.kill()
                 return
 
-    def finish(self) -> None:
-        self._thread.join(_GRACE)
+    def finish(self, seconds: float) -> None:
+        self._thread.join(seconds)
         if not self._thread.is_alive():
             self._pipe.close()
 

@@ -25,14 +25,13 @@ from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.engines.ask import Answer
+    from gezel_rules.engines.patience import Patience
 
 NONE_FOR = 300.0  # seconds for which "no devices" is believed without asking again
 
 _DEVICES = "--list-devices"
 _LOUD = {"LLAMA_ARG_LOG_VERBOSITY": "5"}  # from here on the engine tells how its drivers name each device's memory
 _PASSING = frozenset({"_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES"})  # differ between shells, not machines
-
-_ABOUT_ITSELF = ("--version", "--help")
 
 Runner = Callable[[Sequence[str], Mapping[str, str]], "Answer"]
 
@@ -51,33 +50,33 @@ class Build(NamedTuple):
 
 class Engine(NamedTuple):
     """Whom to ask, in which environment (the launch's own, so that the memory seen is the memory had), by which
-    runner, and what was answered before."""
+    runner (``None``: as a process), with how much patience (``None``: without end), and what was answered before."""
 
     kind: str
     command: tuple[str, ...]
     environ: Mapping[str, str]
     kept: Kept
-    run: Runner
+    run: Runner | None = None
+    patience: Patience | None = None
 
     def ask(self, question: str) -> Answer:
-        return self.run([*self.command, question], self.environ)
+        if self.run is not None:
+            return self.run([*self.command, question], self.environ)
+        from gezel_rules.engines.ask import ask  # brings subprocess: 6 ms that a kept answer saves
+
+        return ask([*self.command, question], self.environ, patience=self.patience)
 
     def not_ours(self, why: str) -> BadInput:
         return BadInput(f"{printable(' '.join(self.command))}: not a llama.cpp engine: {why}")
 
 
 def engine_at(
-    kind: str, command: Sequence[str], cache_dir: Path | None, environ: Mapping[str, str], run: Runner | None = None
-) -> Engine:
+    kind: str, command: Sequence[str], cache_dir: Path | None, environ: Mapping[str, str], run: Runner | None = None,
+    patience: Patience | None = None,
+) -> Engine:  # fmt: skip
     """The engine that ``command`` starts, ready to be asked. Raises BadInput when there is no such program."""
-    return Engine(kind, tuple(command), environ, kept_answers(command, cache_dir, environ, files_behind), run or _run)
-
-
-def _run(argv: Sequence[str], environ: Mapping[str, str]) -> Answer:
-    # brings subprocess: 6 ms that a kept answer saves
-    from gezel_rules.engines.ask import ABOUT_ITSELF, TIMEOUT, ask
-
-    return ask(argv, environ, timeout=ABOUT_ITSELF if argv[-1] in _ABOUT_ITSELF else TIMEOUT)
+    kept = kept_answers(command, cache_dir, environ, files_behind)
+    return Engine(kind, tuple(command), environ, kept, run, patience)
 
 
 def build_facts(
@@ -91,6 +90,7 @@ def build_facts(
     fresh: bool = False,
     processors: Processors | None = None,
     run: Runner | None = None,
+    patience: Patience | None = None,
 ) -> dict[str, Fact]:
     """``engine.kind``, ``engine.identity``, ``engine.version``, ``engine.build``, ``engine.flags``, ``engine.words``
     (option → the words it may be given, where they are listed); with device ``rules`` also
@@ -100,7 +100,7 @@ def build_facts(
     Answers are kept under ``cache_dir`` (``None``: not at all); ``fresh`` asks for devices in any case. Raises
     BadInput when there is no such program or it is no llama.cpp engine, EngineFailed when it does not answer.
     """
-    engine = engine_at(kind, command, cache_dir, environ, run)
+    engine = engine_at(kind, command, cache_dir, environ, run, patience)
     kept = engine.kept.read()
     build = read_build(engine, kept)
     facts = {"engine.kind": Fact(kind, "the engine chosen", "probe"), **_build_facts(build, kind)}
@@ -115,7 +115,7 @@ def build_facts(
 def processor_fact(engine: Engine, processors: Processors, kept: dict[str, Any] | None = None) -> Fact:
     """``engine.processor``: the last row of ``processors`` whose features the build's code uses here; unknown where the
     engine does not say."""
-    found = known_features(engine.command, engine.environ, engine.kept, kept)
+    found = known_features(engine.command, engine.environ, engine.kept, kept, engine.patience)
     return _known(
         processor_of(found, processors), f"{engine.kind}: system_info", "an engine whose log says system_info"
     )

@@ -16,11 +16,11 @@ from gezel_rules.errors import BadInput, EngineFailed
 
 if TYPE_CHECKING:
     from gezel_rules.engines.llama_cpp.memory.tables import Processor
+    from gezel_rules.engines.patience import Patience
 
 Processors = Mapping[str, "Processor"]
 """Policy's table: the features that each kind of processor is known by."""
 QUESTION = ("-lv", "4", "-m", str(Path(os.devnull) / "no-model.gguf"), "--port", "0")
-SECONDS = 20.0  # a first look at a GPU can take many
 STEERING = "LLAMA_ARG_"  # variables of a launch, some of which download
 
 _CPU = Path("/proc/cpuinfo")
@@ -28,30 +28,35 @@ _TELLING = ("model name", "flags", "Features", "CPU implementer", "CPU part")
 
 
 def known_features(
-    command: Sequence[str], environ: Mapping[str, str], kept: Kept, answers: dict[str, Any] | None = None
-) -> list[str] | None:
+    command: Sequence[str], environ: Mapping[str, str], kept: Kept, answers: dict[str, Any] | None = None,
+    patience: Patience | None = None,
+) -> list[str] | None:  # fmt: skip
     """The features as ``kept`` for this build and processor, else asked for and kept, a refusal too. ``answers`` are
-    those read before; a new one is added to them."""
+    those read before; a new one is added to them. Raises SilentError."""
     answers, cpu = kept.read() if answers is None else answers, cpu_digest()
     match answers.get("features"):
         case [int() as then, None] if then == cpu:
             return None
         case [int() as then, [*names]] if then == cpu and all(isinstance(name, str) for name in names):
             return list(names)
-    found = read_features(command, environ)
+    found = read_features(command, environ, patience)
     answers["features"] = [cpu, found]
     kept.write(answers)
     return found
 
 
-def read_features(command: Sequence[str], environ: Mapping[str, str]) -> list[str] | None:
-    """The features by name, sorted; ``None`` when the engine does not say, whatever the reason."""
-    from gezel_rules.engines.ask import ask
+def read_features(
+    command: Sequence[str], environ: Mapping[str, str], patience: Patience | None = None
+) -> list[str] | None:
+    """The features by name, sorted; ``None`` when the engine does not say. Raises SilentError when it hangs."""
+    from gezel_rules.engines.ask import SilentError, ask
     from gezel_rules.engines.llama_cpp.engine_output import parse_features
 
     plain = {name: value for name, value in environ.items() if not name.startswith(STEERING)}
     try:
-        said = ask([*command, *QUESTION], plain, timeout=SECONDS, any_status=True)
+        said = ask([*command, *QUESTION], plain, patience=patience, any_status=True)
+    except SilentError:
+        raise
     except (BadInput, EngineFailed):
         return None
     found = parse_features(said.err) or parse_features(said.out)

@@ -55,7 +55,7 @@ def report(args: argparse.Namespace, policies: PolicySet, cache: Path | None) ->
 
     launch, known = launch_of(args), memory_tables(policies)
     header = read_model(args.file, cache, check_size=False) if args.model is None else args.model
-    processor = launch.processor or own_processor(known, cache)
+    processor = launch.processor or own_processor(known, policies, cache)
     found = estimate(header, launch._replace(processor=processor), known)
     return Report(found.to_json(), lines(Path(args.file).name, found))
 
@@ -87,21 +87,24 @@ def launch_of(args: argparse.Namespace) -> Launch:
     )
 
 
-def own_processor(known: MemoryTables, cache: Path | None) -> str | None:
+def own_processor(known: MemoryTables, policies: PolicySet, cache: Path | None) -> str | None:
     """What the engine found here packs weights for; ``None`` when there is none or it does not say."""
     import os
 
+    from gezel_rules.engines.ask import SilentError
     from gezel_rules.engines.kept_answers import kept_answers
     from gezel_rules.engines.llama_cpp.features import known_features, processor_of
     from gezel_rules.engines.llama_cpp.find import find_engine
     from gezel_rules.engines.llama_cpp.identity import files_behind
+    from gezel_rules.engines.llama_cpp.probe import patience_by
 
     try:
         command = find_engine(None, os.environ).command
         kept = kept_answers(command, cache, os.environ, files_behind)
-    except BadInput:
+        features = known_features(command, os.environ, kept, patience=patience_by(policies))
+    except (BadInput, SilentError):
         return None
-    return processor_of(known_features(command, os.environ, kept), known.processors)
+    return processor_of(features, known.processors)
 
 
 def lines(name: str, found: Estimate) -> Iterator[str]:

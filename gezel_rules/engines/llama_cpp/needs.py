@@ -25,6 +25,7 @@ from gezel_rules.engines.llama_cpp.rows import (
     Window,
 )
 from gezel_rules.engines.llama_cpp.vocabulary import WORDS
+from gezel_rules.engines.patience import Bounds
 from gezel_rules.policy.language import Needs, TableNeed
 
 DECISIONS = (
@@ -41,6 +42,7 @@ _PLAN = {
     "device_lines": TableNeed(of="str"),
     "device_names": TableNeed(record=DeviceName),
     "device_prefixes": TableNeed(record=DevicePrefix),
+    "engine_questions": TableNeed(("all",), Bounds),
     "drafter_architectures": TableNeed(record=DrafterArchitecture),
     "kv_types": TableNeed(record=KvType),
     "launch_summary": TableNeed(("context", "slots", "spec_type"), SummaryRow),

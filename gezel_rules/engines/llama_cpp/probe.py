@@ -9,6 +9,7 @@ from gezel_rules.engines.llama_cpp.builds import build_facts, engine_at, read_bu
 from gezel_rules.engines.llama_cpp.devices import DeviceRules, device_rules
 from gezel_rules.engines.llama_cpp.memory.tables import Processor
 from gezel_rules.engines.llama_cpp.rows import DeviceName, DevicePrefix
+from gezel_rules.engines.patience import Bounds, Patience
 from gezel_rules.policy.backends import backends
 
 if TYPE_CHECKING:
@@ -29,9 +30,14 @@ def probe_facts(probe: Probe) -> Facts:
     facts = build_facts(
         command, probe.cache, probe.environ,
         kind=probe.program.kind, rules=_rules(policies), cpu_backend=_cpu(policies), fresh=probe.fresh,
-        processors=policies.rows("processors", Processor),
+        processors=policies.rows("processors", Processor), patience=patience_by(policies),
     )  # fmt: skip
     return facts | _spec_types(facts, policies)
+
+
+def patience_by(policies: PolicySet) -> Patience:
+    """How long an engine may take for all that it is asked."""
+    return Patience(policies.row("engine_questions", "all", Bounds))
 
 
 def _rpc_servers(probe: Probe) -> list[str]:
@@ -60,5 +66,6 @@ def outside_settings(probe: Probe) -> list[OutsideSetting]:
     """What this program's variables and configuration files set."""
     from gezel_rules.engines.llama_cpp.outside_settings import settings_outside
 
-    build = read_build(engine_at(probe.program.kind, probe.program.command, probe.cache, probe.environ))
+    program, patience = probe.program, patience_by(probe.policies)
+    build = read_build(engine_at(program.kind, program.command, probe.cache, probe.environ, patience=patience))
     return settings_outside(probe.environ, flags=build.flags, variables=build.variables)
