@@ -9,7 +9,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("numpy", "gguf", "jsonschema", "psutil", "rich", "httpx", "urllib3", "asyncio", "ruamel", "importlib.metadata")
+HEAVY = (
+    "numpy",
+    "gguf",
+    "jsonschema",
+    "psutil",
+    "rich",
+    "httpx",
+    "urllib3",
+    "asyncio",
+    "ruamel",
+    "importlib.metadata",
+    "re2",
+)
 BROUGHT = ("simpleeval", "psutil", "packaging", "jsonschema", "rich", "urllib3", "gguf", "platformdirs", "filelock")
 
 

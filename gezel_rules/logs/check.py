@@ -8,6 +8,7 @@ from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import Problem
 from gezel_rules.logs.lines import Words, ignored, matches, unwrap
 from gezel_rules.logs.model import Condition, Lines, LogPolicy, Pattern
+from gezel_rules.logs.verdict import parts
 
 
 def check_references(policy: LogPolicy, nodes: Mapping[str, Node], problems: list[Problem]) -> None:
@@ -16,6 +17,10 @@ def check_references(policy: LogPolicy, nodes: Mapping[str, Node], problems: lis
     for name, wanted in _references(policy):
         for item in wanted:
             _known(item, evidence, f"'{name}' speaks of '{item}', which is no evidence", nodes[name], problems)
+    for pattern in policy.patterns.values():
+        for part in parts(pattern.detail or ""):
+            said = f"'{pattern.id}' has no group '{part}'"
+            _known(part, pattern.match.groups, said, nodes[pattern.id].value["detail"], problems)
     classes = {failure.id for failure in policy.failures}
     for name, failure in _supported(policy):
         _known(failure, classes, f"unknown failure class '{failure}'", nodes[name], problems)

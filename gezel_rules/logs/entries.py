@@ -12,11 +12,11 @@ from typing import Any
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value
 from gezel_rules.errors import Problem
-from gezel_rules.logs.bounded_regex import faults
-from gezel_rules.logs.model import Lines, Prefix, Quote, Regex
+from gezel_rules.logs.model import Lines, Prefix, Quote
+from gezel_rules.regex import Choice, Match, Regex, faults
 
 _WORD = re.compile(r"\{\{([a-z0-9-]+)\}\}")
-_NEVER = Regex(r"(?!)")
+_NEVER = Regex(r"[^\x00-\x{10ffff}]")
 
 
 class Entries:
@@ -27,6 +27,7 @@ class Entries:
         self.sections: dict[str, list[Value]] = {key: [] for key in sections}
         self.words: dict[str, str] = {}
         self.word_nodes: dict[str, Node] = {}
+        self.faulty: set[str] = set()  # words that are no expressions by themselves
         self.nodes: dict[str, Node] = {}  # id → the entry it stands in, for messages
 
     def each(self, section: str, build: Callable[[Value], Any]) -> list[Any]:
@@ -41,6 +42,9 @@ class Entries:
                 if name in self.words:
                     self.problems.append((word.node.key or word.node).problem(f"word '{name}' is already defined"))
                 self.words[name], self.word_nodes[name] = word.value, word.node.key or word.node
+                for message, offset in faults(word.value):
+                    self.problems.append(word.node.problem_within(message, offset))
+                    self.faulty.add(name)
 
     def own(self, name: str, node: Node) -> bool:
         """Claim an id; all kinds of entries share one space, so that a report names one thing."""
@@ -56,29 +60,46 @@ class Entries:
         if key not in entry:
             return _NEVER
         node, raw = entry[key].node, entry.at(key)
-        missing = next((word for word in _WORD.findall(raw) if word not in self.words), None)
-        if missing is not None:
-            hint = did_you_mean(missing, self.words)
-            said = node.problem_within(f"unknown word '{missing}'{hint}", raw.index(missing), len(missing))
-            self.problems.append(said._replace(misses=missing))
+        unknown = next((word for word in _WORD.finditer(raw) if word[1] not in self.words), None)
+        if unknown is not None:
+            hint = did_you_mean(unknown[1], self.words)
+            said = node.problem_within(f"unknown word '{unknown[1]}'{hint}", unknown.start(1), len(unknown[1]))
+            self.problems.append(said._replace(misses=unknown[1]))
             return _NEVER
-        full = _WORD.sub(lambda match: f"(?:{self.words[match[1]]})", raw)
+        full = _WORD.sub(self._filled, raw)
+        if any(word[1] in self.faulty for word in _WORD.finditer(raw)):
+            return _NEVER  # which is said where the word is written
         found = faults(full)
         for message, offset in found:
-            at = min(offset, max(0, len(raw) - 1)) if full == raw else 0
-            self.problems.append(node.problem_within(message, at))
+            self.problems.append(node.problem_within(message, self._as_written(raw, offset)))
         return _NEVER if found else Regex(full)
+
+    def optional_regex(self, entry: Value, key: str) -> Regex | None:
+        """The same; ``None`` where there is no such key."""
+        return self.regex(entry, key) if key in entry else None
+
+    def _filled(self, word: re.Match[str]) -> str:
+        return f"(?:{self.words[word[1]]})"
+
+    def _as_written(self, raw: str, offset: int) -> int:
+        """The offset in an expression as written of one in it with its words filled in."""
+        for word in _WORD.finditer(raw):
+            if offset < word.start():
+                break
+            offset = max(word.start(), offset - len(self._filled(word)) + len(word[0]))
+        return offset
 
     def lines(self) -> Lines:
         """How lines are unwrapped."""
-        objects = self.sections["objects"]
+        objects, prefixes = self.sections["objects"], tuple(self.each("prefixes", self._prefix))
         return Lines(
-            strip=tuple(self.each("strip", self._bare)),
-            prefixes=tuple(self.each("prefixes", self._prefix)),
+            strip=Choice(self.each("strip", self._bare), anywhere=True),
+            prefixes=prefixes,
             texts=tuple(key for keys in objects for key in texts(keys, "text")),
             levels=tuple(key for keys in objects for key in texts(keys, "level")),
             quotes=tuple(self.each("quotes", self._quote)),
-            ignored=tuple(self.each("ignored", self._bare)),
+            ignored=Choice(self.each("ignored", self._bare)),
+            leads=Choice(prefix.match for prefix in prefixes),
         )
 
     def _bare(self, entry: Value) -> Regex:
@@ -89,17 +110,18 @@ class Entries:
     def _prefix(self, entry: Value) -> Prefix | None:
         pattern = self.regex(entry, "match")
         self._example(pattern.match, entry, pattern)
-        return Prefix(entry.at("id"), pattern, bool(entry.at("stamp"))) if "id" in entry else None
+        but_not = self.optional_regex(entry, "but_not")
+        return Prefix(entry.at("id"), pattern, but_not, bool(entry.at("stamp"))) if "id" in entry else None
 
     def _quote(self, entry: Value) -> Quote | None:
         opens, then = self.regex(entry, "opens"), self.regex(entry, "then")
-        closes = self.regex(entry, "closes") if "closes" in entry else None
+        closes, but_not = self.optional_regex(entry, "closes"), self.optional_regex(entry, "but_not")
         if not entry.complete:
             return None
         self._example(opens.search, entry, opens)
-        return Quote(entry.at("id"), texts(entry, "needs"), opens, closes, then, entry.at("lines"))
+        return Quote(entry.at("id"), texts(entry, "needs"), opens, but_not, closes, then, entry.at("lines"))
 
-    def _example(self, match: Callable[[str], Any], entry: Value, pattern: Regex) -> None:
+    def _example(self, match: Callable[[str], Match | None], entry: Value, pattern: Regex) -> None:
         if entry.complete and pattern is not _NEVER and not match(entry.at("example")):
             self.problems.append(entry["example"].problem("the expression does not match this example"))
 

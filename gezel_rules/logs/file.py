@@ -71,7 +71,12 @@ PREFIX = Shape(
     {
         **_ID,
         **_SAYS,
-        "match": required(EXPRESSION, "A named group 'level' gives the level of the line."),
+        "match": required(
+            EXPRESSION,
+            "Named groups: 'level' gives the level of the line; 'words' is where the engine's words begin, for an "
+            "expression that looks further than the prefix.",
+        ),
+        "but_not": optional(EXPRESSION, "What such a line must not hold besides."),
         "stamp": optional(FLAG, "The engine itself writes it on each of its lines."),
         "example": required(TEXT, "A line that begins with it."),
     },
@@ -90,6 +95,7 @@ QUOTE = Shape(
         **_SAYS,
         "needs": _LITERALS,
         "opens": required(EXPRESSION, "How the line looks that opens one."),
+        "but_not": optional(EXPRESSION, "What such a line must not hold besides: the end of what it quotes."),
         "closes": optional(EXPRESSION, "How the last line of the quotation ends."),
         "then": required(EXPRESSION, "How the engine's next line looks."),
         "lines": required(whole(least=1), "How far the end may be."),

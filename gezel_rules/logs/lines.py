@@ -10,8 +10,9 @@ import json
 from typing import Any
 
 from gezel_rules.facts.printable import printable
-from gezel_rules.logs.model import Lines, Pattern
+from gezel_rules.logs.model import Lines, Pattern, Prefix, Quote
 from gezel_rules.record import NamedTuple
+from gezel_rules.regex import Match
 
 LONGEST = 8 << 10  # bytes of a line that are read
 NESTED = 8  # prefixes around one message (compose, clock, port, stamp, …)
@@ -45,18 +46,30 @@ def unwrap(line: bytes | str, lines: Lines) -> Words:
 
 
 def _stripped(text: str, lines: Lines) -> str:
-    for pattern in lines.strip:
-        text = pattern.sub("", text)
+    if lines.strip.found_in(text):
+        for expression in lines.strip.expressions:
+            text = expression.remove(text)
     return text
 
 
 def _strip_prefix(text: str, lines: Lines) -> tuple[str, str, bool] | None:
-    for prefix in lines.prefixes:
+    for at in lines.leads.found_in(text):
+        prefix = lines.prefixes[at]
         match = prefix.match.match(text)
-        if match is not None and match.end() > 0:
-            said = match.groupdict().get("level") or ""
-            return text[match.end() :], said[:1].upper(), prefix.stamp
+        end = _end(prefix, match) if match else 0
+        if match and end and not _excluded(prefix, text):
+            level = match.groupdict().get("level") or ""
+            return text[end:], level[:1].upper(), prefix.stamp
     return None
+
+
+def _end(prefix: Prefix, match: Match) -> int:
+    words = prefix.match.start_of("words", match)
+    return match.end() if words is None else words
+
+
+def _excluded(what: Pattern | Prefix | Quote, text: str) -> bool:
+    return what.but_not is not None and what.but_not.search(text) is not None
 
 
 def _from_object(text: str, lines: Lines) -> tuple[str, str] | None:
@@ -76,16 +89,19 @@ def _from_object(text: str, lines: Lines) -> tuple[str, str] | None:
 
 def ignored(text: str, lines: Lines) -> bool:
     """Whether the line only repeats names, paths or text of others."""
-    return any(pattern.match(text) for pattern in lines.ignored)
+    return lines.ignored.found_in(text) != []
 
 
 def matches(pattern: Pattern, words: Words) -> bool:
     """Whether a line is what the pattern means: level, expression, and nothing it excludes."""
     if pattern.levels and words.level and words.level not in pattern.levels:
         return False
-    if pattern.match.search(words.text) is None:
-        return False
-    return pattern.but_not is None or pattern.but_not.search(words.text) is None
+    return pattern.match.search(words.text) is not None and not _excluded(pattern, words.text)
+
+
+def opens(quote: Quote, words: Words) -> bool:
+    """Whether a line begins a quotation."""
+    return quote.opens.search(words.text) is not None and not _excluded(quote, words.text)
 
 
 def shown(text: str, longest: int = 240) -> str:

@@ -115,7 +115,7 @@ class _Reader(Entries):
             id=entry.at("id"),
             needs=texts(entry, "needs"),
             match=self.regex(entry, "match"),
-            but_not=self.regex(entry, "but_not") if "but_not" in entry else None,
+            but_not=self.optional_regex(entry, "but_not"),
             gpu=entry.at("gpu"),
             failure=entry.at("failure"),
             detail=entry.at("detail"),

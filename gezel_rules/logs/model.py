@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gezel_rules.record import NamedTuple
+from gezel_rules.regex import Choice, Regex
 
 GPU_VERDICTS = ("in-use", "init-failed", "no-devices", "not-loaded", "unknown")
 
@@ -21,39 +22,14 @@ class Place(NamedTuple):
     line: int
 
 
-class Regex:
-    """A regular expression that is compiled when it is first used: a log needs few of them."""
-
-    __slots__ = ("match", "pattern", "search", "sub")
-    pattern: str
-    match: Callable[[str], re.Match[str] | None]
-    search: Callable[[str], re.Match[str] | None]
-    sub: Callable[[str, str], str]
-
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-
-    def __getattr__(self, name: str) -> Any:
-        """Called for what is not there yet: from then on the compiled expression's own methods are."""
-        if name not in ("match", "search", "sub"):
-            raise AttributeError(name)
-        compiled = re.compile(self.pattern)
-        self.match, self.search, self.sub = compiled.match, compiled.search, compiled.sub
-        return getattr(compiled, name)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Regex) and other.pattern == self.pattern
-
-    def __hash__(self) -> int:
-        return hash(self.pattern)
-
-
 class Prefix(NamedTuple):
-    """What stands before an engine's words: removed at the start of a line. ``stamp``: the engine itself writes it,
-    so once one was seen, a line without it is the rest of a longer message, written by others."""
+    """What stands before an engine's words: removed at the start of a line, up to the group ``words`` where ``match``
+    has one. ``but_not``: what such a line must not hold; ``stamp``: the engine itself writes it, so once one was seen,
+    a line without it is the rest of a longer message, written by others."""
 
     id: str
     match: Regex
+    but_not: Regex | None
     stamp: bool
 
 
@@ -61,12 +37,13 @@ class Quote(NamedTuple):
     """A message that prints somebody else's text over several lines: evidence within it does not count.
 
     It ends before the first line of the engine that matches ``then``, if the line before that matches ``closes``
-    (None: any, and a stamped line always ends what a stamped one opened);
+    (None: any, and a stamped line always ends what a stamped one opened); a line that holds ``but_not`` opens none;
     ``lines`` bounds how far that may be; when it does not end in that reach nothing is quoted."""
 
     id: str
     needs: tuple[str, ...]
     opens: Regex
+    but_not: Regex | None
     closes: Regex | None
     then: Regex
     lines: int
@@ -74,14 +51,16 @@ class Quote(NamedTuple):
 
 class Lines(NamedTuple):
     """How lines of all versions and wrappers become the engine's words. ``objects``: keys of JSON lines that hold
-    the text, and the keys that hold its level; ``ignored``: lines that only repeat names and paths."""
+    the text, and the keys that hold its level; ``ignored``: lines that only repeat names and paths; ``leads``: the
+    expressions of the prefixes."""
 
-    strip: tuple[Regex, ...]
+    strip: Choice
     prefixes: tuple[Prefix, ...]
     texts: tuple[str, ...]
     levels: tuple[str, ...]
     quotes: tuple[Quote, ...]
-    ignored: tuple[Regex, ...]
+    ignored: Choice
+    leads: Choice
 
 
 class Pattern(NamedTuple):

@@ -16,10 +16,10 @@ from gezel_rules.logs.model import (
     Prefix,
     Quote,
     Range,
-    Regex,
     Rule,
 )
 from gezel_rules.policy.backends import backends
+from gezel_rules.regex import Choice, Regex
 
 if TYPE_CHECKING:
     from gezel_rules.policy.model import PolicySet
@@ -40,7 +40,11 @@ def _proved(policies: PolicySet) -> LogPolicy:
 def plain(value: Any) -> Any:
     """A log policy, or a part of one, as JSON can hold it."""
     if isinstance(value, Regex):
-        return value.pattern
+        return value.text
+    if isinstance(value, Choice):
+        return plain(value.expressions)
+    if isinstance(value, Lines):
+        return [plain(item) for item in value[:-1]]  # the prefixes say what leads a line
     if isinstance(value, Condition):
         return {"all": plain(value.all), "any": plain(value.any), "none": plain(value.none)}
     if isinstance(value, frozenset):
@@ -64,14 +68,21 @@ def thawed(data: Any) -> LogPolicy:
 
 
 def _lines(strip: Any, prefixes: Any, texts: Any, levels: Any, quotes: Any, ignored: Any) -> Lines:
+    known = tuple(_prefix(*row) for row in prefixes)
     return Lines(
-        tuple(map(Regex, strip)), tuple(Prefix(name, Regex(match), stamp) for name, match, stamp in prefixes),
-        tuple(texts), tuple(levels), tuple(_quote(*row) for row in quotes), tuple(map(Regex, ignored)),
+        Choice(map(Regex, strip), anywhere=True), known, tuple(texts), tuple(levels),
+        tuple(_quote(*row) for row in quotes), Choice(map(Regex, ignored)), Choice(prefix.match for prefix in known),
     )  # fmt: skip
 
 
-def _quote(name: str, needs: Any, opens: str, closes: str | None, then: str, lines: int) -> Quote:
-    return Quote(name, tuple(needs), Regex(opens), _regex(closes), Regex(then), lines)
+def _prefix(name: str, match: str, but_not: str | None, stamp: bool) -> Prefix:
+    return Prefix(name, Regex(match), _regex(but_not), stamp)
+
+
+def _quote(
+    name: str, needs: Any, opens: str, but_not: str | None, closes: str | None, then: str, lines: int
+) -> Quote:  # fmt: skip
+    return Quote(name, tuple(needs), Regex(opens), _regex(but_not), _regex(closes), Regex(then), lines)
 
 
 def _pattern(

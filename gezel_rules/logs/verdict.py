@@ -160,6 +160,11 @@ def ends_the_start(policy: LogPolicy, pattern: Pattern) -> bool:
     return any(failure.fatal for failure in policy.failures if failure.id == pattern.failure)
 
 
+def parts(template: str) -> list[str]:
+    """The named parts that a template asks for."""
+    return _PART.findall(template)
+
+
 def fill(template: str, parts: Mapping[str, str]) -> str:
     """Put named parts into a template; a part the line did not have leaves nothing behind."""
     return _PART.sub(lambda match: parts.get(match[1], ""), template)

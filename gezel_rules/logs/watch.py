@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gezel_rules.logs.lines import LONGEST, Words, ignored, matches, shown, unwrap
+from gezel_rules.logs.lines import LONGEST, Words, ignored, matches, opens, shown, unwrap
 from gezel_rules.logs.model import LogPolicy, Pattern, Place, Quote, version_of
 from gezel_rules.logs.verdict import Evidence, Verdict, ends_the_start, judge
 from gezel_rules.record import NamedTuple
@@ -123,7 +123,7 @@ class Watch:
         """The quotation a line opens; after ``UNENDING`` that never ended none is looked for (they cost time)."""
         if self._unending >= UNENDING:
             return None
-        return next((quote for quote in quotes if quote.opens.search(words.text)), None)
+        return next((quote for quote in quotes if opens(quote, words)), None)
 
     def _quoted(self, block: bytes, start: int, quote: Quote, stamped: bool) -> tuple[int, bool]:
         """Where the line after a quotation starts (the line after its first when it does not end), and whether the

@@ -73,7 +73,7 @@ TABLES = {
     "engine_address": TableNeed(("argv",), EngineAddress),
     "engine_logs": TableNeed(("file",), EngineLogs),
     "kill_evidence": TableNeed(("pressure",), KillEvidence),
-    "listening_lines": TableNeed(of="str", listed=True),
+    "listening_lines": TableNeed(of="str", listed=True, groups=("host", "port")),
     "pool_kinds": TableNeed(("discrete", "integrated", "unified", "rpc", "ram"), PoolKind),
     "recovery_steps": TableNeed(record=Step, listed=True),
     "restarts": TableNeed(("unexpected",), Restarts),

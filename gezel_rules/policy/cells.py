@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -74,12 +73,9 @@ def check_cell(what: str, cell: Node, column: Column, problems: list[Problem]) -
 
 
 def _check_pattern(cell: Node, problems: list[Problem]) -> None:
-    try:
-        re.compile(cell.value)
-    except re.error as error:
-        problems.append(cell.problem_within(f"not a regular expression: {error.msg}", error.pos or 0))
-    except (OverflowError, RecursionError):
-        problems.append(cell.problem("not a regular expression: too large"))
+    from gezel_rules.regex import faults
+
+    problems.extend(cell.problem_within(message, offset) for message, offset in faults(cell.value))
 
 
 def type_of_cell(column: Column, rows_of: Callable[[str], frozenset[str] | None]) -> Type:

@@ -13,13 +13,14 @@ from gezel_rules.record import NamedTuple
 
 class TableNeed(NamedTuple):
     """What is read of a table: ``record``, whose fields are columns that the table declares alike, or single values
-    (``of``: their annotation, such as ``str``), or its row names alone; the ``rows`` that must be there; and whether
-    it is a ``listed`` one (else a mapping)."""
+    (``of``: their annotation, such as ``str``), or its row names alone; the ``rows`` that must be there; whether it is
+    a ``listed`` one (else a mapping); and the ``groups`` that its values, which are patterns then, must name."""
 
     rows: tuple[str, ...] = ()
     record: type | None = None
     of: str = ""
     listed: bool = False
+    groups: tuple[str, ...] = ()
 
 
 class Needs(NamedTuple):

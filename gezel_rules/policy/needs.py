@@ -53,7 +53,22 @@ def _check_table(name: str, table: TableDraft, need: TableNeed, problems: list[P
         for field, annotation in _annotations(need.record).items():
             _check_column(name, key, f"column '{field}'", columns.get(field), annotation, problems)
     elif need.of:
-        _check_column(name, key, "'of'", declared.of if declared else None, need.of, problems)
+        of = declared.of if declared else None
+        _check_column(name, key, "'of'", of, need.of, problems)
+        if need.groups and of is not None:
+            _check_patterns(name, key, body, of, need.groups, problems)
+
+
+def _check_patterns(
+    name: str, key: Node, body: Node, of: Column, groups: Collection[str], problems: list[Problem]
+) -> None:
+    from gezel_rules.regex import faults
+
+    if of.kind != "pattern":
+        problems.append(key.problem(f"'of' of '{name}' must be of the kind pattern, not {of.kind}"))
+        return
+    for cell in body.value.values() if isinstance(body.value, dict) else body.value:
+        problems.extend(cell.problem_within(message, offset) for message, offset in faults(cell.value, groups))
 
 
 def _annotations(record: type) -> dict[str, str]:

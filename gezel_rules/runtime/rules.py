@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
-from gezel_rules.errors import BadInput
 from gezel_rules.planner.needs import Endpoint, EngineAddress, EngineLogs, KillEvidence, Restarts, Step, Time
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.record import NamedTuple
+from gezel_rules.regex import Regex
 
 __all__ = ["Step", "Supervision", "argument", "supervision"]
 
@@ -23,7 +22,7 @@ class Supervision(NamedTuple):
     host_assumed: str
     port_flag: str
     port_assumed: int
-    listening: tuple[re.Pattern[str], ...]
+    listening: tuple[Regex, ...]
     ready_base: float
     ready_rate: float
     answer_idle: float
@@ -46,7 +45,7 @@ class Supervision(NamedTuple):
 
 
 def supervision(policies: PolicySet) -> Supervision:
-    """The supervision of a set. Raises BadInput for a listening line that names no host and port."""
+    """The supervision of a set."""
     address = policies.row("engine_address", "argv", EngineAddress)
     times, logs = policies.rows("supervision_times", Time), policies.row("engine_logs", "file", EngineLogs)
     restarts = policies.row("restarts", "unexpected", Restarts)
@@ -56,7 +55,7 @@ def supervision(policies: PolicySet) -> Supervision:
         host_assumed=address.host,
         port_flag=address.port_flag,
         port_assumed=address.port,
-        listening=tuple(map(_listening, policies.tables["listening_lines"])),
+        listening=tuple(map(Regex, policies.tables["listening_lines"])),
         ready_base=times["ready"].seconds,
         ready_rate=(times["ready"].mib_per_second or 0) * (1 << 20),
         answer_idle=times["answer"].seconds,
@@ -73,13 +72,6 @@ def supervision(policies: PolicySet) -> Supervision:
         first_lines=logs.first_lines,
         last_lines=logs.last_lines,
     )
-
-
-def _listening(text: str) -> re.Pattern[str]:
-    pattern = re.compile(text)
-    if not {"host", "port"} <= pattern.groupindex.keys():
-        raise BadInput(f"table 'listening_lines': '{text}' names no (?P<host>…) and (?P<port>…)")
-    return pattern
 
 
 def argument(argv: Sequence[str], flag: str) -> str | None:

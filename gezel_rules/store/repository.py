@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -11,6 +12,7 @@ from gezel_rules.catalog.references import DEFAULT_QUANT, MODEL_SUFFIX, Referenc
 from gezel_rules.engines.family import CompanionName
 from gezel_rules.errors import BadInput
 from gezel_rules.record import NamedTuple
+from gezel_rules.regex import Regex
 from gezel_rules.store.hub import HubFile
 
 _SHARD = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})")
@@ -99,11 +101,17 @@ def beside_models(groups: Sequence[Group], companions: Companions, within: str =
 
 def _is(group: Group, row: CompanionName, within: str) -> bool:
     folders = group.folder.relative_to(within or ".").parts
-    return bool(re.search(row.matches, group.stem, re.IGNORECASE)) or any(_names(row, folder) for folder in folders)
+    return bool(_pattern(row.matches).search(group.stem)) or any(_names(row, folder) for folder in folders)
 
 
 def _names(row: CompanionName, folder: str) -> bool:
-    return bool(row.folder and re.search(row.folder, folder, re.IGNORECASE))
+    return bool(row.folder and _pattern(row.folder).search(folder))
+
+
+@lru_cache(maxsize=64)
+def _pattern(text: str) -> Regex:
+    """Of policy, in any case of letters; compiled once for all the files of a listing."""
+    return Regex(text, ignore_case=True)
 
 
 def _belongs(group: Group, row: CompanionName, model: Group, models: Sequence[Group]) -> bool:

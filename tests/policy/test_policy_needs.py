@@ -106,6 +106,21 @@ def test_cells_of_another_kind_are_refused(copy: Path, capsys: pytest.CaptureFix
     assert "'share' of 'pool_kinds' must be number, not text" in capsys.readouterr().out
 
 
+def test_lines_that_name_no_port_are_refused(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where they are written, and once; an expression at fault is not asked for its groups."""
+    _replace(copy, "llama-cpp/address.yaml", r"hostname: (?P<host>[^\s,]+), port: (?P<port>\d+)", r"port: (\d+)")
+    _replace(copy, "llama-cpp/devices.yaml", "(?P<says>.*)", "(?P<said>.*)")
+    assert main(["policy", "check", str(copy)]) == 2
+    said = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+    assert [re.sub(r":\d+:", ":", line) for line in said[:-1]] == [
+        "policies/llama-cpp/address.yaml:10: must name (?P<host>…) and (?P<port>…)",
+        "policies/llama-cpp/devices.yaml:16: must name (?P<says>…)",
+    ]
+    _replace(copy, "llama-cpp/address.yaml", r"listening on https?://", r"listening (on https?://")
+    assert main(["policy", "check", str(copy)]) == 2
+    assert ":35: not a regular expression: missing )" in capsys.readouterr().out.splitlines()[0]
+
+
 def test_part_of_a_set_can_be_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = write_set(tmp_path, {"kv/kv": policy_text("kv/kv", "a: {then: 1}")})
     assert main(["policy", "check", str(base)]) == 0

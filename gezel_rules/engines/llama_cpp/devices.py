@@ -14,6 +14,7 @@ from gezel_rules.engines.llama_cpp.rows import DeviceName, DevicePrefix
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.facts.printable import printable
 from gezel_rules.record import NamedTuple
+from gezel_rules.regex import Regex
 
 MIB = 1 << 20
 MAX_DEVICES = 128
@@ -33,8 +34,8 @@ class DeviceRules(NamedTuple):
 
     backends: Mapping[str, str]
     kinds: Mapping[str, str | None]
-    names: Sequence[tuple[re.Pattern[str], str]] = ()
-    lines: Mapping[str, re.Pattern[str]] = {}
+    names: Sequence[tuple[Regex, str]] = ()
+    lines: Mapping[str, Regex] = {}
 
 
 def device_rules(
@@ -44,8 +45,8 @@ def device_rules(
     return DeviceRules(
         {prefix: row.backend for prefix, row in prefixes.items()},
         {prefix: row.kind for prefix, row in prefixes.items()},
-        [(re.compile(row.matches, re.IGNORECASE), row.kind) for row in names.values()],
-        {prefix: re.compile(pattern) for prefix, pattern in lines.items()},
+        [(Regex(row.matches, ignore_case=True), row.kind) for row in names.values()],
+        {prefix: Regex(pattern) for prefix, pattern in lines.items()},
     )
 
 

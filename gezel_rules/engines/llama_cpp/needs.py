@@ -39,7 +39,7 @@ DECISIONS = (
 _PLAN = {
     "companion_names": TableNeed(("projector",), CompanionName),
     "degradation": TableNeed(("step",), Degradation),
-    "device_lines": TableNeed(of="str"),
+    "device_lines": TableNeed(of="str", groups=("number", "says")),
     "device_names": TableNeed(record=DeviceName),
     "device_prefixes": TableNeed(record=DevicePrefix),
     "engine_questions": TableNeed(("all",), Bounds),
