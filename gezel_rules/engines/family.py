@@ -134,10 +134,11 @@ class Contract(NamedTuple):
     """How a running engine is spoken to.
 
     ``key_variable``: where it reads its API key; ``key_tail``: what a key of ours ends with; ``ready``: whether the
-    engine at an address answers, and asks for this key; ``requests``: kind of request → how it is made.
+    engine at an address answers, and asks for this key, each question within so many seconds; ``requests``: kind of
+    request → how it is made.
     """
 
     key_variable: str
     key_tail: str
-    ready: Callable[[Address, str], bool]
+    ready: Callable[[Address, str, float], bool]
     requests: Mapping[str, Callable[[Call], Iterator[Piece]]]

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.errors import EngineFailed
 from gezel_rules.record import NamedTuple
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
+    from gezel_rules.engines.timed_http import TimedConnection
 
 LINE_BYTES = 1 << 20
 BODY_BYTES = 1 << 16
@@ -40,7 +45,7 @@ class Piece(NamedTuple):
 
 class Call(NamedTuple):
     """One request for an answer: whom to ask with which key, the messages so far (the last is the prompt), tokens at
-    most (< 0: no bound), and seconds of silence that end it."""
+    most (< 0: no bound), and the seconds that the head of the answer, and each line of it, may take."""
 
     address: Address
     key: str
@@ -60,10 +65,12 @@ def chat(call: Call) -> Iterator[Piece]:
 
 
 def status(address: Address, path: str, key: str | None, seconds: float) -> int | None:
-    """The HTTP status of a GET, ``None`` when nobody answers."""
-    from http.client import HTTPConnection, HTTPException
+    """The HTTP status of a GET, ``None`` when nobody answers within so many seconds."""
+    from http.client import HTTPException
 
-    connection = HTTPConnection(address.host, address.port, timeout=seconds)
+    from gezel_rules.engines.timed_http import TimedConnection
+
+    connection = TimedConnection(address.host, address.port, seconds)
     try:
         connection.request("GET", path, headers=_headers(key))
         return connection.getresponse().status
@@ -74,11 +81,13 @@ def status(address: Address, path: str, key: str | None, seconds: float) -> int 
 
 
 def stream(call: Call, path: str, body: Mapping[str, Any]) -> Iterator[Piece]:
-    """Pieces of the answer as they come. Raises EngineFailed when the engine refuses, stalls for ``call.idle`` seconds,
-    breaks off or sends nonsense. Closing the iterator cancels the answer."""
-    from http.client import HTTPConnection, HTTPException
+    """Pieces of the answer as they come. Raises EngineFailed when the engine refuses, gives no whole line for
+    ``call.idle`` seconds, breaks off or sends nonsense. Closing the iterator cancels the answer."""
+    from http.client import HTTPException
 
-    connection = HTTPConnection(call.address.host, call.address.port, timeout=call.idle)
+    from gezel_rules.engines.timed_http import TimedConnection
+
+    connection = TimedConnection(call.address.host, call.address.port, call.idle)
     bound = {"max_tokens": call.max_tokens} if call.max_tokens >= 0 else {}
     try:
         data = json.dumps({"stream": True, **body, **bound}).encode()
@@ -86,7 +95,7 @@ def stream(call: Call, path: str, body: Mapping[str, Any]) -> Iterator[Piece]:
         response = connection.getresponse()
         if response.status != 200:
             raise EngineFailed(f"the engine refused: {_reason(response.read(BODY_BYTES), response.status)}")
-        yield from _pieces(response)
+        yield from _pieces(_lines(response, connection, call.idle))
     except TimeoutError:
         raise EngineFailed(f"the engine was silent for {call.idle:.0f} s") from None
     except (OSError, HTTPException) as error:
@@ -99,9 +108,17 @@ def _headers(key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def _pieces(response: Any) -> Iterator[Piece]:
-    """Server-sent events: ``data:`` lines; comments are pings. Ends with ``[DONE]``."""
+def _lines(response: HTTPResponse, connection: TimedConnection, seconds: float) -> Iterator[bytes]:
+    """The lines of an answer, each whole in time. What is done with one takes nothing from the time of the next."""
+    connection.give(seconds)
     while line := response.readline(LINE_BYTES):
+        yield line
+        connection.give(seconds)
+
+
+def _pieces(lines: Iterator[bytes]) -> Iterator[Piece]:
+    """Server-sent events: ``data:`` lines; comments are pings. Ends with ``[DONE]``."""
+    for line in lines:
         if not line.startswith(b"data:"):
             if line.startswith(b"error:"):
                 raise EngineFailed(f"the engine refused: {_reason(line[6:], 500)}")

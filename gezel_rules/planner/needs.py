@@ -63,8 +63,11 @@ class EngineLogs(NamedTuple):
     bytes: int
     kept: int
     launches: int
+    line_bytes: int
     first_lines: int
+    first_bytes: int
     last_lines: int
+    last_bytes: int
 
 
 TABLES = {
@@ -77,7 +80,7 @@ TABLES = {
     "pool_kinds": TableNeed(("discrete", "integrated", "unified", "rpc", "ram"), PoolKind),
     "recovery_steps": TableNeed(record=Step, listed=True),
     "restarts": TableNeed(("unexpected",), Restarts),
-    "supervision_times": TableNeed(("ready", "answer", "stop"), Time),
+    "supervision_times": TableNeed(("ready", "probe", "answer", "stop"), Time),
 }
 
 CORE = Needs(TABLES, DECISIONS)

@@ -13,8 +13,9 @@ __all__ = ["Step", "Supervision", "argument", "supervision"]
 
 
 class Supervision(NamedTuple):
-    """Times in seconds, sizes in bytes, rates in bytes per second (0: the size of a model does not count);
-    ``listening`` finds host and port in a log line;
+    """Times in seconds, rates in bytes per second (0: the size of a model does not count); ``listening`` finds host and
+    port in a log line; ``probe`` and ``answer_idle``: what one question whether it is up may take, and one line of an
+    answer;
     ``short_memory``: percent of PSI's ``full avg10`` from which a SIGKILL is one for lack of memory, else it is of the
     class ``from_outside``."""
 
@@ -25,6 +26,7 @@ class Supervision(NamedTuple):
     listening: tuple[Regex, ...]
     ready_base: float
     ready_rate: float
+    probe: float
     answer_idle: float
     stop_grace: float
     answer_tokens: Mapping[str, int]
@@ -33,11 +35,7 @@ class Supervision(NamedTuple):
     steady: float
     short_memory: float
     from_outside: str
-    log_bytes: int
-    logs_kept: int
-    log_launches: int
-    first_lines: int
-    last_lines: int
+    logs: EngineLogs
 
     def ready_timeout(self, model_bytes: int) -> float:
         """Seconds a model of this size may take to load."""
@@ -47,8 +45,7 @@ class Supervision(NamedTuple):
 def supervision(policies: PolicySet) -> Supervision:
     """The supervision of a set."""
     address = policies.row("engine_address", "argv", EngineAddress)
-    times, logs = policies.rows("supervision_times", Time), policies.row("engine_logs", "file", EngineLogs)
-    restarts = policies.row("restarts", "unexpected", Restarts)
+    times, restarts = policies.rows("supervision_times", Time), policies.row("restarts", "unexpected", Restarts)
     kill = policies.row("kill_evidence", "pressure", KillEvidence)
     return Supervision(
         host_flag=address.host_flag,
@@ -58,6 +55,7 @@ def supervision(policies: PolicySet) -> Supervision:
         listening=tuple(map(Regex, policies.tables["listening_lines"])),
         ready_base=times["ready"].seconds,
         ready_rate=(times["ready"].mib_per_second or 0) * (1 << 20),
+        probe=times["probe"].seconds,
         answer_idle=times["answer"].seconds,
         stop_grace=times["stop"].seconds,
         answer_tokens={name: row.tokens for name, row in policies.rows("endpoints", Endpoint).items()},
@@ -66,11 +64,7 @@ def supervision(policies: PolicySet) -> Supervision:
         steady=restarts.steady_seconds,
         short_memory=kill.percent,
         from_outside=kill.otherwise,
-        log_bytes=logs.bytes,
-        log_launches=logs.launches,
-        logs_kept=logs.kept,
-        first_lines=logs.first_lines,
-        last_lines=logs.last_lines,
+        logs=policies.row("engine_logs", "file", EngineLogs),
     )
 
 

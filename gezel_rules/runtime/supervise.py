@@ -18,6 +18,7 @@ from gezel_rules.errors import BadInput, EngineFailed, why
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import process, tether
 from gezel_rules.runtime.engine_log import EngineLog
+from gezel_rules.runtime.port_claims import PortClaims
 from gezel_rules.runtime.rules import Supervision, argument
 from gezel_rules.runtime.state_files import new_id
 
@@ -30,14 +31,14 @@ class Running:
     """A started engine. ``address`` has port 0 until the log says which port it took; ``token`` and ``process.pid``
     are its identity; ``key`` opens its API; ``contract`` says how it is spoken to."""
 
-    __slots__ = ("address", "argv", "contract", "engine", "id", "key", "log", "process", "token")
+    __slots__ = ("address", "argv", "claims", "contract", "engine", "id", "key", "log", "process", "token")
 
     def __init__(
         self, process_: subprocess.Popen[bytes], engine: Program, contract: Contract, argv: Sequence[str], key: str,
-        log: EngineLog, address: Address, launch_id: str,
+        log: EngineLog, claims: PortClaims, address: Address, launch_id: str,
     ) -> None:  # fmt: skip
         self.process, self.engine, self.contract, self.argv = process_, engine, contract, tuple(argv)
-        self.key, self.log, self.address, self.id = key, log, address, launch_id
+        self.key, self.log, self.claims, self.address, self.id = key, log, claims, address, launch_id
         self.token = process.started(process_.pid) or ""
 
     @property
@@ -82,11 +83,9 @@ def start(
     argv = _with_port(argv, access.port, rules)
     address = wanted_address(argv, rules)
     key = environ.get(contract.key_variable) or access.key or new_key(contract.key_tail)
-    launch_id = new_id()
-    log = EngineLog(
-        _log_path(state_dir, label, launch_id, rules.log_launches), rules.log_bytes, rules.logs_kept,
-        rules.first_lines, rules.last_lines, key.split(","),
-    )  # fmt: skip
+    launch_id, claims = new_id(), PortClaims(rules.listening)
+    path = _log_path(state_dir, label, launch_id, rules.logs.launches)
+    log = EngineLog(path, rules.logs, key.split(","), None if address.port else claims.hear)
     command = [*_tethered(), *engine.command, *argv]
     try:
         child = subprocess.Popen(
@@ -95,7 +94,7 @@ def start(
         )  # fmt: skip
     except OSError as error:
         raise EngineFailed(f"cannot start {engine.command[0]}: {error.strerror}") from None
-    running = Running(child, engine, contract, argv, key.split(",")[0], log, address, launch_id)
+    running = Running(child, engine, contract, argv, key.split(",")[0], log, claims, address, launch_id)
     assert child.stdout is not None
     log.read_from(child.stdout)
     return running
@@ -167,11 +166,10 @@ def wait_ready(
     """Wait until the engine answers with our key, exits, or ``timeout`` seconds are over. ``tell`` hears the seconds
     waited, a few times a second."""
     begun = time.monotonic()
-    seen = 0
     while True:
         if running.address.port == 0:
-            seen += _read_port(running, seen, rules)
-        elif _answers(running):
+            _read_port(running)
+        elif _answers(running, min(rules.probe, max(_POLL, begun + timeout - time.monotonic()))):
             return Readiness(True, None, time.monotonic() - begun)
         else:
             time.sleep(_POLL)
@@ -185,26 +183,21 @@ def wait_ready(
             tell(waited)
 
 
-def _read_port(running: Running, seen: int, rules: Supervision) -> int:
-    """Look for the port in new log lines; returns how many there were. A log prints what a model file says too: a
-    port nobody of ours listens on is not believed."""
-    lines = running.log.wait_for_more(seen, 0.2)
-    if not lines and running.log.ended:
-        time.sleep(_POLL)
-    for line in lines:
-        match = next((m for p in rules.listening if (m := p.search(line))), None)
-        port = int(match["port"]) if match else 0
-        if 0 < port < 65536 and process.listens(running.pid, port) is not False:
+def _read_port(running: Running) -> None:
+    """Look for the port the engine took. A log prints what a model file says too: a port nobody of ours listens on is
+    not believed."""
+    for port in running.claims.wait(0.2):
+        if process.listens(running.pid, port) is not False:
             running.address = Address(running.address.host, port)
-            break
-    return len(lines)
+            return
+    time.sleep(_POLL)
 
 
-def _answers(running: Running) -> bool:
+def _answers(running: Running, seconds: float) -> bool:
     """Ready, and ours: a stranger on the port is not shown our key."""
     if process.listens(running.pid, running.address.port) is False:
         return False
-    return running.contract.ready(running.address, running.key)
+    return running.contract.ready(running.address, running.key, seconds)
 
 
 def stop(running: Running, grace: float, hurry: Callable[[], bool] = lambda: False) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
+import time
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -46,6 +49,30 @@ def server():
     listener.close()
     for connection in kept:
         connection.close()
+
+
+@pytest.fixture
+def dripping():
+    """Sends some bytes at once, and then others one after the other, each after a ``pause``."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+
+    def serve(at_once: bytes, then: Iterable[bytes] = (b".",) * 300, pause: float = 0.2) -> Address:
+        def loop() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                _request(connection)
+                connection.sendall(at_once)
+                for piece in then:
+                    time.sleep(pause)
+                    connection.sendall(piece)
+
+        threading.Thread(target=loop, daemon=True).start()
+        return Address(*listener.getsockname())
+
+    yield serve
+    listener.close()
 
 
 def _request(connection: socket.socket) -> bytes:
@@ -105,6 +132,23 @@ def test_silence_ends(server):
         ask(server(OK + event(choices=[{"text": "a"}]), hang=True), idle=0.3)
 
 
+@pytest.mark.parametrize("drip", [OK + b"data: {", b"HTTP/1.1 200 OK\r\nX-Slow: "], ids=["a line", "the head"])
+def test_what_drips_is_not_waited_for(dripping, drip):
+    """Each byte comes in time, and the whole never does."""
+    begun = time.monotonic()
+    with pytest.raises(EngineFailed, match="the engine was silent for 1 s"):
+        ask(dripping(drip), idle=1)
+    assert status(dripping(b"HTTP/1.1 200 OK\r\nX-Slow: "), "/health", None, 1) is None
+    assert time.monotonic() - begun < 20  # it goes on for 60 s
+
+
+def test_a_slow_answer_in_whole_lines_is_waited_for(dripping):
+    """It takes longer than any line of it may."""
+    lines = [event(choices=[{"text": str(number)}]) for number in range(6)]
+    address = dripping(OK, [*lines, b"data: [DONE]\n\n"], pause=0.4)
+    assert ask(address, idle=2) == [Piece(str(number)) for number in range(6)]
+
+
 def test_nobody_there():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -130,12 +174,8 @@ def test_no_event_breaks_the_client(events):
 
     lines = iter([b"data: " + json.dumps(data).encode() + b"\n" for data in events] + [b"data: [DONE]\n"])
 
-    class Response:
-        def readline(self, _size: int) -> bytes:
-            return next(lines)
-
     try:
-        pieces = list(_pieces(Response()))
+        pieces = list(_pieces(lines))
     except EngineFailed as error:
         assert "\n" not in str(error)
     else:

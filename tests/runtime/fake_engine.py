@@ -5,8 +5,8 @@ exits 1, ``oom-above=N`` does so for a window above N tokens, ``deaf`` ignores S
 ``dies=N`` answers N pieces and aborts, ``silent`` never listens, ``endless`` answers without end, ``stranger`` takes
 any key, ``refuses`` answers requests with an error, ``refuses=WORD`` those that say it, ``blabs`` prints its key,
 ``lies=PORT`` claims to listen there before it does elsewhere, ``packs=N`` dies of signal N while loading and
-``packs-late=N`` with the first token, both unless ``--no-repack`` is among the flags, ``complains`` says that some file
-is not there, and goes on.
+``packs-late=N`` with the first token, both unless ``--no-repack`` is among the flags, ``drips`` answers a byte a second,
+``chatty=N`` prints N lines before it listens, ``complains`` says that some file is not there, and goes on.
 """
 
 from __future__ import annotations
@@ -56,6 +56,10 @@ class Handler(BaseHTTPRequestHandler):
         return False
 
     def do_GET(self) -> None:
+        if "drips" in FAULTS:
+            for byte in b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8":
+                self.wfile.write(bytes([byte]))
+                time.sleep(1)
         if not self.refused():
             self.reply(200, {"status": "ok"})
 
@@ -118,6 +122,8 @@ def main() -> None:
         say("0.00.100.000 E srv    load_model: failed to load model")
         sys.exit(int(FAULTS["crash"] or 1))
     time.sleep(float(FAULTS.get("slow", 0)))
+    for number in range(int(FAULTS.get("chatty", 0))):
+        say(f"0.00.100.000 I srv          load: {number}")
     READY.set()
     say(f"0.00.100.000 I srv          init: listening on http://127.0.0.1:{server.server_port}")
     while True:

@@ -25,7 +25,7 @@ def begin(fake, environ, state, rules):
     """Starts a fake engine; whatever was started is stopped at the end."""
     begun = []
 
-    def start(*faults: str, argv=("--port", "0"), label="model"):
+    def start(*faults: str, argv=("--port", "0"), label="model", rules=rules):
         running = supervise.start(
             fake(*faults), CONTRACT, argv, {}, environ=environ, state_dir=state, rules=rules, label=label
         )
@@ -211,12 +211,12 @@ def test_children_go_with_an_engine_that_died_on_its_own(begin, rules, nothing_l
 
 
 def test_old_logs_of_the_same_label_are_removed(begin, state, rules):
-    for _ in range(rules.log_launches + 4):
+    for _ in range(rules.logs.launches + 4):
         supervise.stop(begin(label="some/model: x"), 0.1)
     begin(label="some")
     names = sorted(path.name for path in (state / "logs").iterdir())
-    assert sum(name.startswith("some-model-x-") for name in names) == rules.log_launches
-    assert len(names) == rules.log_launches + 1
+    assert sum(name.startswith("some-model-x-") for name in names) == rules.logs.launches
+    assert len(names) == rules.logs.launches + 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a child's life to its parent's")
@@ -251,46 +251,17 @@ sys.stdin.read()
     nothing_left()
 
 
-def test_the_log_rotates_and_is_remembered_at_both_ends(tmp_path):
-    from gezel_rules.runtime.engine_log import EngineLog
-
-    code = "for i in range(1000): print(f'line {i:04}')"
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-    log = EngineLog(tmp_path / "engine.log", limit=2000, kept=2, first=10, last=5)
-    log.read_from(child.stdout)
-    child.wait()
-    log.join(10)
-    assert log.lines() == [f"line {i:04}" for i in (*range(10), *range(995, 1000))]
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["engine.log", "engine.log.1", "engine.log.2"]
-    assert all(path.stat().st_size <= 2000 for path in tmp_path.iterdir())
-    assert (tmp_path / "engine.log").read_text().endswith("line 0999\n")
-
-
-def test_a_full_disk_does_not_block_the_engine(tmp_path):
-    from gezel_rules.runtime.engine_log import EngineLog
-
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    log = EngineLog(tmp_path / "engine.log", 1 << 20, 2, 100, 5)
-    child = subprocess.Popen([sys.executable, "-c", "print('x' * 100000)\nprint('end')"], stdout=subprocess.PIPE)
-    log._open()
-    log._file.close()
-    log._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the log closes it
-    log._open = lambda: None
-    log.read_from(child.stdout)
-    assert child.wait(20) == 0
-    log.join(10)
-    assert log.lines()[-1] == "end"
-
-
-def test_waiting_for_lines_ends_with_the_log(tmp_path):
-    from gezel_rules.runtime.engine_log import EngineLog
-
-    child = subprocess.Popen([sys.executable, "-c", "print('one')"], stdout=subprocess.PIPE)
-    log = EngineLog(tmp_path / "engine.log", 1 << 20, 2, 100, 5)
-    log.read_from(child.stdout)
-    assert log.wait_for_more(0, 20) == ["one"]
+def test_a_health_answer_that_drips_is_not_waited_for(begin, rules):
+    """A byte of it now and then: a question has its time as a whole, and so has the waiting."""
     begun = time.monotonic()
-    assert log.wait_for_more(1, 20) == [] and time.monotonic() - begun < 19
-    child.wait()
+    running = begin("drips")
+    assert not supervise.wait_ready(running, 3, rules._replace(probe=1)).ready
+    assert time.monotonic() - begun < 20  # the answer would take 60 s
+
+
+def test_listening_is_heard_after_any_number_of_lines(begin, rules):
+    """More of them than are remembered, and with no end of the log to look at."""
+    few = rules.logs._replace(first_lines=100, last_lines=10)
+    running = begin("chatty=30000", argv=("--port", "0"), rules=rules._replace(logs=few))
+    assert supervise.wait_ready(running, 60, rules).ready
+    assert len(running.log.lines()) == 110

@@ -6,15 +6,14 @@ from gezel_rules.engines.family import Contract
 from gezel_rules.engines.openai_http import Address, chat, complete, status
 
 HEALTH, GUARDED = "/health", "/v1/models"
-SECONDS = 5.0
 
 
-def ready(address: Address, key: str) -> bool:
+def ready(address: Address, key: str, seconds: float) -> bool:
     """Whether the model is loaded (``/health`` answers 200 then, and 503 before), and the server takes this key and no
     other: health is public, the list of models is not."""
-    if status(address, HEALTH, None, SECONDS) != 200:
+    if status(address, HEALTH, None, seconds) != 200:
         return False
-    return status(address, GUARDED, key, SECONDS) == 200 and status(address, GUARDED, "wrong", SECONDS) == 401
+    return status(address, GUARDED, key, seconds) == 200 and status(address, GUARDED, "wrong", seconds) == 401
 
 
 CONTRACT = Contract(

@@ -87,8 +87,8 @@ class ToyFit:
         return other.weights_bytes <= (self._ram.usable or 0)
 
 
-def ready(address: Address, key: str) -> bool:
-    return status(address, "/up", key, 5.0) == 200
+def ready(address: Address, key: str, seconds: float) -> bool:
+    return status(address, "/up", key, seconds) == 200
 
 
 def count(call: Call) -> Iterator[Piece]:
