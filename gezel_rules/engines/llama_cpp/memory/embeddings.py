@@ -28,7 +28,7 @@ class PerLayer:
     def slice(self, graph: Graph, size: int) -> int:
         """One layer's rows of them: on another device only these are copied."""
         joined = self.join(graph)
-        home = graph.nodes[joined].device
+        home = graph.devices[joined]
         return joined if home == graph.device else graph.outside(size, home)
 
 

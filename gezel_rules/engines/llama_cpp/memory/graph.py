@@ -6,35 +6,31 @@ the compute buffer. Replaying the same algorithm on the same sequence of tensors
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-
-from gezel_rules.record import NamedTuple
 
 ALIGNMENT = 64  # bytes; TENSOR_ALIGNMENT of the CPU buffer, and no device pads less
 
 
-class Node(NamedTuple):
-    """One tensor. ``size``: bytes (0 = nothing of its own: a write into a cache); ``sources``: nodes it reads;
-    ``reuse``: sources whose buffer it may take over; ``device``: where it is computed; ``given``: there before the
-    graph runs; ``pinned``: never freed; ``outside``: held by another buffer (a cache)."""
-
-    size: int
-    sources: tuple[int, ...]
-    reuse: tuple[int, ...]
-    device: int
-    given: bool = False
-    pinned: bool = False
-    outside: bool = False
-
-
 class Graph:
-    """Nodes, and the order they are planned in. ``copies``: how many copies the scheduler keeps of what crosses devices
-    (4 with pipeline parallelism, where they are never freed). ``device``: where the next tensors are computed.
-    ``kept``: a tensor of the first layer that all others read; ``fetched``: the next layer's state, where a layer
-    fetches it early."""
+    """Tensors, told by their numbers, and the ``order`` they are planned in. ``copies``: how many copies the scheduler
+    keeps of what crosses devices (4 with pipeline parallelism, where they are never freed). ``device``: where the next
+    tensors are computed. ``kept``: a tensor of the first layer that all others read; ``fetched``: the next layer's
+    state, where a layer fetches it early.
+
+    By tensor: ``sizes``: bytes (0 = nothing of its own: a write into a cache); ``devices``: where it is computed;
+    ``sources``: tensors it reads; ``reuse``: sources whose buffer it may take over; ``ready``: there before the graph
+    runs; ``pinned``: never freed; ``foreign``: held by another buffer (a cache). Lists side by side: a graph has
+    hundreds of tensors, and a plan builds dozens of graphs."""
 
     def __init__(self, copies: int = 1) -> None:
-        self.nodes: list[Node] = []
+        self.sizes: list[int] = []
+        self.devices: list[int] = []
+        self.sources: list[tuple[int, ...]] = []
+        self.reuse: list[tuple[int, ...]] = []
+        self.ready: set[int] = set()
+        self.pinned: set[int] = set()
+        self.foreign: set[int] = set()
         self.order: list[int] = []
         self.copies = copies
         self.device = -1
@@ -46,58 +42,88 @@ class Graph:
 
     def given(self, size: int) -> int:
         """An input of the graph, held by the host from the start; pipelining keeps all its copies."""
-        return self._append(Node(_aligned(size) * self.copies, (), (), -1, True, self.copies > 1))
+        found = self._ready(_aligned(size) * self.copies, -1)
+        if self.copies > 1:
+            self.pinned.add(found)
+        return found
 
     def constant(self, size: int, device: int) -> int:
         """A tensor of the graph itself, there from the start on its reader's device."""
-        return self._append(Node(_aligned(size), (), (), device, True))
+        return self._ready(_aligned(size), device)
 
     def outside(self, size: int, device: int) -> int:
         """A tensor that another buffer of this device holds: it costs only where it has to be copied."""
-        return self._append(Node(_aligned(size), (), (), device, outside=True))
+        found = self._append(_aligned(size), device)
+        self.foreign.add(found)
+        return found
 
     def op(self, size: int, *sources: int, reuse: Sequence[int] = (), pinned: bool = False) -> int:
         """A computed tensor on the current device; sources on other devices are copied here first."""
         here = self.device
         if here != self._running:  # a new split: what it needs from elsewhere is copied before its first tensor
             self._split, self._running = len(self.order), here
-        local = tuple([self._local(s, here) for s in sources])
-        may = tuple([local[sources.index(s)] for s in reuse]) if reuse else ()
-        return self._append(Node(_aligned(size), local, may, here, pinned=pinned))
+        devices, local = self.devices, sources
+        for source in sources:
+            if devices[source] != here:
+                local = tuple([self._local(each, here) for each in sources])
+                reuse = [local[sources.index(each)] for each in reuse]
+                break
+        found = self._append(-(-size // ALIGNMENT) * ALIGNMENT, here, local, tuple(reuse))
+        if pinned:
+            self.pinned.add(found)
+        return found
 
     def inplace(self, source: int, *others: int) -> int:
         """An element-wise result of the same shape: takes over its first source's buffer when nothing else reads it."""
-        return self.op(self.size(source), source, *others, reuse=(source,))
+        return self.op(self.sizes[source], source, *others, reuse=(source,))
 
     def add(self, left: int, right: int) -> int:
         """A sum of two tensors of one shape: takes over either buffer, the left one first."""
-        return self.op(self.size(left), left, right, reuse=(left, right))
+        return self.op(self.sizes[left], left, right, reuse=(left, right))
 
     def read(self, *sources: int) -> None:
         """A consumer that leaves nothing behind: writing rows into a cache."""
         self.op(0, *sources)
 
-    def size(self, node: int) -> int:
+    def size(self, tensor: int) -> int:
         """Bytes of a tensor."""
-        return self.nodes[node].size
+        return self.sizes[tensor]
 
-    def _append(self, node: Node) -> int:
-        self.nodes.append(node)
-        self.order.append(len(self.nodes) - 1)
-        return len(self.nodes) - 1
+    def _ready(self, size: int, device: int) -> int:
+        found = self._append(size, device)
+        self.ready.add(found)
+        return found
+
+    def _append(
+        self, size: int, device: int, sources: tuple[int, ...] = (), reuse: tuple[int, ...] = ()
+    ) -> int:
+        found = len(self.sizes)
+        self.sizes.append(size)
+        self.devices.append(device)
+        self.sources.append(sources)
+        self.reuse.append(reuse)
+        self.order.append(found)
+        return found
 
     def _local(self, source: int, device: int) -> int:
-        node = self.nodes[source]
-        if node.device == device or not node.size:
+        """The tensor on that device: itself, or the copy that is made of it once."""
+        if self.devices[source] == device or not self.sizes[source]:
             return source
         known = self._copied.get((source, device))
         if known is None:
-            size = node.size if node.given else node.size * self.copies
-            self.nodes.append(Node(size, (source,), (), device, self.copies > 1, self.copies > 1))
-            known = self._copied[source, device] = len(self.nodes) - 1
-            self.order.insert(self._split, known)
-            self._split += 1
+            known = self._copied[source, device] = self._copy(source, device)
         return known
+
+    def _copy(self, source: int, device: int) -> int:
+        """A copy, planned before the first tensor of this split; pipelining keeps all of its own."""
+        size = self.sizes[source]
+        found = self._append(size if source in self.ready else size * self.copies, device, (source,))
+        self.order.insert(self._split, self.order.pop())
+        self._split += 1
+        if self.copies > 1:
+            self.ready.add(found)
+            self.pinned.add(found)
+        return found
 
 
 def _aligned(size: int) -> int:
@@ -115,8 +141,9 @@ class Arena:
     def take(self, size: int) -> int:
         """Offset of the best-fitting free block; of the end when none fits (``ggml_dyn_tallocr_alloc``)."""
         sizes = self.sizes
-        best, best_size = len(sizes) - 1, 1 << 63
-        for i in range(len(sizes) - 1):
+        best = last = len(sizes) - 1
+        best_size = sizes[last]
+        for i in range(last):
             if size <= sizes[i] <= best_size:
                 best, best_size = i, sizes[i]
         offset = self.offsets[best]
@@ -131,9 +158,7 @@ class Arena:
     def give(self, offset: int, size: int) -> None:
         """Return a block, merged with its free neighbours (``ggml_dyn_tallocr_free_bytes``)."""
         offsets, sizes = self.offsets, self.sizes
-        at = 0
-        while offsets[at] < offset:
-            at += 1
+        at = bisect_left(offsets, offset)
         if at and offsets[at - 1] + sizes[at - 1] == offset:
             at -= 1
             sizes[at] += size
@@ -146,37 +171,36 @@ class Arena:
 
 
 def peaks(graph: Graph) -> dict[int, int]:
-    """Bytes of the compute buffer per device (``ggml_gallocr_alloc_graph_impl``): inputs first, then every node in
+    """Bytes of the compute buffer per device (``ggml_gallocr_alloc_graph_impl``): inputs first, then every tensor in
     order, each freed after its last reader."""
-    nodes = graph.nodes
-    arenas: dict[int, Arena] = {}
-    uses = [0] * len(nodes)
-    for node in nodes:
-        for source in node.sources:
-            uses[source] += 1
-    places = [-1] * len(nodes)
+    sizes, devices, reuse, pinned = graph.sizes, graph.devices, graph.reuse, graph.pinned
+    arenas = {device: Arena() for device in {*devices}}
+    uses = _uses(graph)
+    places = [-1] * len(sizes)
     for i in graph.order:
-        node = nodes[i]
-        if node.given and node.size:
-            places[i] = arenas.setdefault(node.device, Arena()).take(node.size)
+        if i in graph.ready and sizes[i]:
+            places[i] = arenas[devices[i]].take(sizes[i])
+    elsewhere = graph.ready | graph.foreign
     for i in graph.order:
-        node = nodes[i]
-        if node.size and not (node.given or node.outside):
-            places[i] = _place(node, nodes, uses, places, arenas)
-        for source in node.sources:
+        if (size := sizes[i]) and i not in elsewhere:
+            for source in reuse[i]:  # the buffer of a source that it may overwrite
+                if uses[source] == 1 and places[source] >= 0 and sizes[source] == size and source not in pinned:
+                    places[i], places[source] = places[source], -1
+                    break
+            else:
+                places[i] = arenas[devices[i]].take(size)
+        for source in graph.sources[i]:
             uses[source] -= 1
-            held = nodes[source]
-            if uses[source] == 0 and places[source] >= 0 and not held.pinned:
-                arenas[held.device].give(places[source], held.size)
+            if not uses[source] and places[source] >= 0 and source not in pinned:
+                arenas[devices[source]].give(places[source], sizes[source])
                 places[source] = -1
-    return {device: arena.peak for device, arena in arenas.items()}
+    return {device: arena.peak for device, arena in arenas.items() if arena.peak}
 
 
-def _place(node: Node, nodes: Sequence[Node], uses: Sequence[int], places: list[int], arenas: dict[int, Arena]) -> int:
-    """The buffer of a source this node may overwrite, else a new one."""
-    for source in node.reuse:
-        held = nodes[source]
-        if uses[source] == 1 and places[source] >= 0 and held.size == node.size and not held.pinned:
-            offset, places[source] = places[source], -1
-            return offset
-    return arenas.setdefault(node.device, Arena()).take(node.size)
+def _uses(graph: Graph) -> list[int]:
+    """How often each tensor is read."""
+    uses = [0] * len(graph.sizes)
+    for sources in graph.sources:
+        for source in sources:
+            uses[source] += 1
+    return uses
