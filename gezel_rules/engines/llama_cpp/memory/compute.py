@@ -9,8 +9,8 @@ the host for large batches come on top: ``estimate``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from gezel_rules.engines.llama_cpp.memory.blocks import FLOAT, Indexer, Pass
 from gezel_rules.engines.llama_cpp.memory.embeddings import PerLayer, inject, look_up, stack, stacked_layer
@@ -28,14 +28,18 @@ PIPELINE_COPIES = 4  # GGML_SCHED_MAX_COPIES
 HALF = 2  # bytes of a mask entry with flash attention
 
 
+MOST_REMEMBERED = 256
+"""Graphs of one model whose peaks are remembered: a plan builds dozens, many of them for the next machine too."""
+
+
 class Forward(NamedTuple):
-    """One forward pass in the making. ``rows``: tokens of the batch; ``masks``: nodes of the mask and of the places
-    of V rows, for the full and, where layers slide, the windowed cache; ``indexers``: by layer."""
+    """One forward pass in the making. ``output``: the device of the output side; ``rows``: tokens of the batch;
+    ``masks``: nodes of the mask and of the places of V rows, for the full and, where layers slide, the windowed cache;
+    ``indexers``: by layer."""
 
     geo: Geometry
     context: Context
-    launch: Launch
-    own: Owners
+    output: int
     spots: Sequence[Spot]
     graph: Graph
     rows: int
@@ -43,34 +47,57 @@ class Forward(NamedTuple):
     indexers: Mapping[int, Indexer]
 
 
-@lru_cache(maxsize=256)
 def compute_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) -> dict[int, int]:
-    """Bytes of the compute buffer per device and on the host, for a full batch with every slot busy. Do not change the
-    answer: it is remembered."""
-    spots = spots_of(geo, launch, own)
-    graph = Graph(PIPELINE_COPIES if _pipelined(geo, launch, own) else 1)
-    rows = -(-context.ubatch // context.slots) * context.slots
+    """Bytes of the compute buffer per device and on the host, for a full batch with every slot busy."""
+    return _peaks(_main, geo, context, launch, own)
+
+
+def draft_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) -> dict[int, int]:
+    """The same for the second context of an MTP head: a token and the trunk's last state in, its own layers, logits."""
+    return _peaks(_second, geo, context, launch, own)
+
+
+Build = Callable[[Geometry, Context, Sequence[Spot], int, Graph, int], None]
+"""Puts a forward pass into a graph: with what is computed where, the device of the output, and the rows of a batch."""
+
+
+def _peaks(build: Build, geo: Geometry, context: Context, launch: Launch, own: Owners) -> dict[int, int]:
+    """The buffers of a forward pass; each that differs in what a graph depends on is built once."""
+    spots, known = tuple(spots_of(geo, launch, own)), geo.once(_remembered)
+    copies = PIPELINE_COPIES if _pipelined(geo, launch, own) else 1
+    key = build, context, spots, own.output, copies
+    if key not in known:
+        graph, rows = Graph(copies), -(-context.ubatch // context.slots) * context.slots
+        build(geo, context, spots, own.output, graph, rows)
+        if len(known) == MOST_REMEMBERED:
+            del known[next(iter(known))]
+        known[key] = peaks(graph)
+    return dict(known[key])
+
+
+def _remembered(geo: Geometry) -> dict[tuple[Any, ...], dict[int, int]]:
+    """Peaks of the graphs of this model, by all they depend on."""
+    return {}
+
+
+def _main(geo: Geometry, context: Context, spots: Sequence[Spot], output: int, graph: Graph, rows: int) -> None:
+    """The model itself."""
     width = geo.embedding * rows * FLOAT
     for size in (1, 1, 2):  # token ids, those between images, and their places
         graph.given(size * FLOAT * rows)
     graph.given(width)  # embeddings instead of tokens: reserved, not read, never freed
     picture = graph.given(width)  # embeddings of images mixed with tokens
     masks = _given(geo, context, graph, rows)
-    run = Forward(geo, context, launch, own, spots, graph, rows, masks, _indexers(geo, context, graph, rows, spots))
+    run = Forward(geo, context, output, spots, graph, rows, masks, _indexers(geo, context, graph, rows, spots))
     _trunk(run, _embed(run, picture, width))
-    return peaks(graph)
 
 
-@lru_cache(maxsize=256)
-def draft_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) -> dict[int, int]:
-    """The same for the second context of an MTP head: a token and the trunk's last state in, its own layers, logits."""
-    spots = spots_of(geo, launch, own)
-    graph = Graph(PIPELINE_COPIES if _pipelined(geo, launch, own) else 1)
-    rows = -(-context.ubatch // context.slots) * context.slots
+def _second(geo: Geometry, context: Context, spots: Sequence[Spot], output: int, graph: Graph, rows: int) -> None:
+    """The MTP head in its own context."""
     width = geo.embedding * rows * FLOAT
     graph.given(FLOAT * rows)
     state = graph.given(width)
-    run = Forward(geo, context, launch, own, spots, graph, rows, _given(geo, context, graph, rows), {})
+    run = Forward(geo, context, output, spots, graph, rows, _given(geo, context, graph, rows), {})
     graph.device = HOST
     token = graph.op(width)
     graph.device = spots[-1].attend
@@ -79,7 +106,6 @@ def draft_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) ->
     for i in range(geo.trunk, len(geo.layers)):
         stream = layer_pass(_pass(run, i), stream, geo.layers[i], spots[i].attend, rows, geo)
     _head(run, stream, late=True)
-    return peaks(graph)
 
 
 def _pipelined(geo: Geometry, launch: Launch, own: Owners) -> bool:
@@ -117,10 +143,10 @@ def _indexers(geo: Geometry, context: Context, graph: Graph, rows: int, spots: S
 def _trunk(run: Forward, stream: int) -> None:
     """The layers that matter, then the head."""
     geo, graph, spots = run.geo, run.graph, run.spots
-    first = run.own.output if geo.streams > 1 else spots[0].attend  # whatever comes first
+    first = run.output if geo.streams > 1 else spots[0].attend  # whatever comes first
     rows_of = look_up(graph, geo.per_layer * geo.trunk, run.rows, stream, first) if geo.per_layer else None
     if geo.streams > 1:
-        stream = stack(graph, stream, geo.streams, run.own.output)
+        stream = stack(graph, stream, geo.streams, run.output)
     chosen = sampled(geo, spots)
     for i in chosen:
         outputs = min(run.rows, run.context.outputs) if i == chosen[-1] else run.rows
@@ -136,7 +162,7 @@ def _one(run: Forward, number: int, stream: int, outputs: int, rows_of: PerLayer
     if before != HOST and HOST in (spots[number - 1].feed, spots[number - 1].expert):
         before = at.attend  # the end of the layer before is here already
     if geo.streams > 1 and rows_of:
-        return stacked_layer(at, number, stream, geo.streams, rows_of, before if number else run.own.output)
+        return stacked_layer(at, number, stream, geo.streams, rows_of, before if number else run.output)
     stream = layer_pass(at, stream, geo.layers[number], before, outputs, geo)
     return run.graph.add(stream, inject(at, stream, stream, rows_of)) if rows_of else stream
 
@@ -187,7 +213,7 @@ def _pass(run: Forward, number: int) -> Pass:
         norm=spot.norm,
         feed=spot.feed,
         expert=spot.expert,
-        follow=run.spots[number + 1].attend if number + 1 < geo.trunk else run.own.output,
+        follow=run.spots[number + 1].attend if number + 1 < geo.trunk else run.output,
         indexer=run.indexers.get(number),
     )
 
@@ -221,11 +247,11 @@ def _cast_bytes(run: Forward, number: int) -> int:
 
 def _head(run: Forward, stream: int, *, late: bool) -> None:
     """Final norm and logits; the rows that need logits are picked here where the layers did not."""
-    graph, own = run.graph, run.own
+    graph = run.graph
     before, outputs = run.spots[-1].attend, min(run.rows, run.context.outputs)
-    graph.device = before if before != HOST else own.output
+    graph.device = before if before != HOST else run.output
     final = graph.inplace(stream)
-    graph.device = own.output
+    graph.device = run.output
     final = graph.inplace(final)
     if late:
         final = graph.op(graph.size(final) // run.rows * outputs, final)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gezel_rules.engines.llama_cpp.memory.header_info import HeaderInfo
     from gezel_rules.engines.llama_cpp.memory.offload import Owners
     from gezel_rules.engines.llama_cpp.memory.tables import MemoryTables
-    from gezel_rules.engines.llama_cpp.memory.weights import Weight
+    from gezel_rules.engines.llama_cpp.memory.weights import Load
 
 
 class PoolUse(NamedTuple):
@@ -124,9 +124,9 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
     context = _resolved(geo, launch, own, settle(launch, geo.trained, geo.nextn, geo.row, geo.tables))
     second = mtp_context(launch, context, geo.tables) if geo.nextn else None
     main, drafting, states = caches(geo, context), mtp_caches(geo, second) if second else (), state_parts(geo, context)
-    placed = list(place_weights(geo, second is not None, launch, own))
+    placed = place_weights(geo, second is not None, launch, own)
     buffers = _buffers(placed, processor_of(launch, geo.tables))
-    model = _sums((device, w.bytes) for w, device in placed if device != HOST) | {HOST: sum(buffers.values())}
+    model = _sums((device, load.bytes) for load, device in placed if device != HOST) | {HOST: sum(buffers.values())}
     held = [place_layers(parts, launch, own) for parts in (*(c.parts for c in (*main, *drafting)), states)]
     stored = _sums(item for part in held for item in part.items())
     compute, extra, doubts = _compute(geo, context, second, launch, own)
@@ -137,7 +137,7 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
         context=context,
         weights_bytes=sum(model.values()),
         buffers=buffers,
-        lazy_bytes=sum(w.bytes for w, _ in placed if w.lazy),
+        lazy_bytes=sum(load.lazy for load, _ in placed),
         caches=main,
         recurrent_bytes=sum(size for _, size in states),
         compute_bytes=sum(compute.values()),
@@ -182,20 +182,20 @@ def _caches_json(held: tuple[Cache, ...]) -> dict[str, Any]:
     return {"total_bytes": sum(c.bytes for c in held), "caches": rows}
 
 
-def _buffers(placed: Iterable[tuple[Weight, int]], processor: str) -> dict[str, int]:
+def _buffers(placed: Iterable[tuple[Load, int]], processor: str) -> dict[str, int]:
     """Bytes of the weights on the host, by the buffer the CPU gives them."""
     sums = dict.fromkeys(BUFFERS, 0)
-    for weight, device in placed:
+    for load, device in placed:
         if device == HOST:
-            stay = weight.stays[processor]
-            sums[stay.buffer] += stay.bytes
+            for buffer, size in load.buffers[processor].items():
+                sums[buffer] += size
     return sums
 
 
-def _largest_copied(placed: Iterable[tuple[Weight, int]]) -> int:
+def _largest_copied(placed: Iterable[tuple[Load, int]]) -> int:
     """The largest matrix a device copies from the host at once: a layer's weight that stays there (each begins a new
     split, so their copies follow one another in the same place)."""
-    return max((w.bytes for w, device in placed if device == HOST and w.place >= 0), default=0)
+    return max((load.largest for load, device in placed if device == HOST and load.place >= 0), default=0)
 
 
 def _sums(pairs: Any) -> dict[int, int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gezel_rules.engines.llama_cpp.memory import layers as rules
 from gezel_rules.engines.llama_cpp.memory.weights import Weight, all_weights, layer_shapes
@@ -33,7 +34,7 @@ class Layer(NamedTuple):
     ratio: int
 
 
-class Geometry(NamedTuple):
+class Measures(NamedTuple):
     """Everything about a model that memory depends on, from its header and the architecture table.
 
     ``window``: tokens a sliding layer sees (0 = none slide); ``state_r``/``state_s``: f32 values per recurrent layer
@@ -66,12 +67,30 @@ class Geometry(NamedTuple):
     tables: MemoryTables
     unknown: tuple[str, ...]
 
+
+T = TypeVar("T")
+
+
+class Geometry(Measures):
+    """The measures of one model, and what is worked out of them alone: each such work is done once."""
+
     def __eq__(self, other: object) -> bool:
         """One header, one geometry: told apart by identity, so that it is a cheap key."""
         return self is other
 
     def __hash__(self) -> int:
         return id(self)
+
+    @cached_property
+    def _done(self) -> dict[Callable[[Geometry], Any], Any]:
+        return {}
+
+    def once(self, work: Callable[[Geometry], T]) -> T:
+        """What ``work`` makes of this geometry; only the first call does it."""
+        if work not in self._done:
+            self._done[work] = work(self)
+        found: T = self._done[work]
+        return found
 
     @property
     def trunk(self) -> int:

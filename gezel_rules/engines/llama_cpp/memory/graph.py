@@ -94,9 +94,7 @@ class Graph:
         self.ready.add(found)
         return found
 
-    def _append(
-        self, size: int, device: int, sources: tuple[int, ...] = (), reuse: tuple[int, ...] = ()
-    ) -> int:
+    def _append(self, size: int, device: int, sources: tuple[int, ...] = (), reuse: tuple[int, ...] = ()) -> int:
         found = len(self.sizes)
         self.sizes.append(size)
         self.devices.append(device)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
-from gezel_rules.engines.llama_cpp.memory.weights import INPUT, OUTPUT, Weight
+from gezel_rules.engines.llama_cpp.memory.weights import INPUT, Load, loads_of
 from gezel_rules.errors import BadInput
 from gezel_rules.record import NamedTuple
 
@@ -93,24 +93,24 @@ def _device(buffer: str, launch: Launch) -> int:
     return int(number[1])
 
 
-def place_weights(geo: Geometry, mtp: bool, launch: Launch, own: Owners) -> Iterator[tuple[Weight, int]]:
-    """Each loaded tensor with its device: overrides first, then --cpu-moe and --n-cpu-moe (which name the experts of
-    all, or of the first layers), then its layer's device. The MTP head's tensors are loaded only when asked for."""
+def place_weights(geo: Geometry, mtp: bool, launch: Launch, own: Owners) -> list[tuple[Load, int]]:
+    """All loaded tensors with their devices: overrides first, then --cpu-moe and --n-cpu-moe (which name the experts of
+    all, or of the first layers), then their layer's device. The MTP head's tensors are loaded only when asked for."""
     rules, trunk = overrides(launch), geo.trunk
     expert_layers = len(geo.layers) if launch.cpu_moe else launch.n_cpu_moe
-    for weight in geo.weights:
-        if weight.place >= trunk and not (mtp or weight.kept):
-            continue
-        device = override_of(weight.name, rules) if rules else None
-        if device is None:
-            device = HOST if weight.experts and weight.place < expert_layers else _home(weight, own)
-        yield weight, device
+    homes = dict(enumerate(own.layers)) | {INPUT: HOST}
+    return [
+        (load, HOST if load.experts and load.place < expert_layers else homes.get(load.place, own.output))
+        if load.fixed is None
+        else (load, load.fixed)
+        for load in (loads_of(geo.weights, lambda name: override_of(name, rules)) if rules else geo.once(_loads))
+        if load.place < trunk or mtp or load.kept
+    ]
 
 
-def _home(weight: Weight, own: Owners) -> int:
-    if weight.place == INPUT:
-        return HOST
-    return own.output if weight.place == OUTPUT or weight.place >= len(own.layers) else own.layers[weight.place]
+def _loads(geo: Geometry) -> tuple[Load, ...]:
+    """The weights where nothing overrides their places."""
+    return loads_of(geo.weights, lambda name: None)
 
 
 def place_layers(parts: Iterable[tuple[int, int]], launch: Launch, own: Owners) -> dict[int, int]:

@@ -25,9 +25,9 @@ def unit_bytes(geo: Geometry, launch: Launch) -> list[int]:
     sums = [0] * units
     context = settle(launch, geo.trained, geo.nextn, geo.row, geo.tables)
     second = mtp_context(launch, context, geo.tables) if geo.nextn else None
-    for weight, device in place_weights(geo, second is not None, launch, each):
+    for load, device in place_weights(geo, second is not None, launch, each):
         if device != HOST:
-            sums[device] += weight.bytes
+            sums[device] += load.bytes
     if not launch.no_kv_offload:
         held = (*caches(geo, context), *(mtp_caches(geo, second) if second else ()))
         for parts in (*(c.parts for c in held), state_parts(geo, context)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from re import Pattern
 
 from gezel_rules.engines.llama_cpp.memory.flags import Context, Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
@@ -33,21 +34,28 @@ def spots_of(geo: Geometry, launch: Launch, own: Owners) -> list[Spot]:
     """The devices of every layer's parts."""
     rules = overrides(launch)
     moved = len(geo.layers) if launch.cpu_moe else launch.n_cpu_moe
+    stems = [(mixer, "ffn_norm", "ffn_up", "ffn_up_exps") for mixer in geo.once(_mixers)]
     spots = []
     for i, home in enumerate(own.layers):
-
-        def at(stem: str, home: int = home, i: int = i) -> int:
-            found = override_of(f"blk.{i}.{stem}.weight", rules) if rules else None
-            return home if found is None else found
-
-        expert = HOST if i < moved else at("ffn_up_exps")
-        mixer = next((stem for stem in MIXERS if stem in geo.shapes[i]), "attn_q")
-        attend, cache = at(mixer), HOST if launch.no_kv_offload else home
+        devices = [_device(i, stem, home, rules) for stem in stems[i]] if rules else [home] * 4
+        attend, norm, feed, expert = devices
+        cache = HOST if launch.no_kv_offload else home
         following = state_next(geo, i) if geo.layers[i].cached else None
         near = attend if following is None else HOST if launch.no_kv_offload else own.layers[following]
         score = near if cache == HOST else cache
-        spots.append(Spot(attend, cache, score, at("ffn_norm"), at("ffn_up"), expert))
+        spots.append(Spot(attend, cache, score, norm, feed, HOST if i < moved else expert))
     return spots
+
+
+def _device(layer: int, stem: str, home: int, rules: Sequence[tuple[Pattern[str], int]]) -> int:
+    """Where a tensor of a layer lies: where an override says, else with its layer."""
+    found = override_of(f"blk.{layer}.{stem}.weight", rules)
+    return home if found is None else found
+
+
+def _mixers(geo: Geometry) -> list[str]:
+    """The matrix of every layer that says where its attention or recurrence is."""
+    return [next((stem for stem in MIXERS if stem in shapes), "attn_q") for shapes in geo.shapes]
 
 
 def strays(geo: Geometry, launch: Launch, own: Owners) -> bool:
@@ -79,9 +87,12 @@ def held_caches(geo: Geometry, number: int, context: Context, spots: Sequence[Sp
 def cache_owner(geo: Geometry, number: int) -> int | None:
     """The layer whose cache this one reads."""
     layer = geo.layers[number]
-    if layer.cached:
-        return number
-    return next((x.number for x in reversed(geo.layers) if x.cached and x.sliding == layer.sliding), None)
+    return number if layer.cached else geo.once(_last_owners).get(layer.sliding)
+
+
+def _last_owners(geo: Geometry) -> dict[bool, int]:
+    """The last layer with a cache among those that slide, and among those that do not."""
+    return {layer.sliding: layer.number for layer in geo.layers if layer.cached}
 
 
 def gate_device(geo: Geometry, number: int, spots: Sequence[Spot]) -> int:
@@ -93,6 +104,14 @@ def gate_device(geo: Geometry, number: int, spots: Sequence[Spot]) -> int:
 def state_next(geo: Geometry, number: int) -> int | None:
     """The recurrent layer whose state is fetched in the middle of this one: the next, or this one when it attends
     too; none where experts or another attention come in between."""
+    return geo.once(_next_states)[number]
+
+
+def _next_states(geo: Geometry) -> list[int | None]:
+    return [_state_next(geo, number) for number in range(len(geo.layers))]
+
+
+def _state_next(geo: Geometry, number: int) -> int | None:
     layer = geo.layers[number]
     if layer.recurrent and layer.cached:
         return number

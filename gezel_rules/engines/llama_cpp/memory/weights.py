@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gezel_rules.engines.llama_cpp.memory.host_buffers import HOST, Stay, padded_bytes, stays
@@ -30,6 +30,40 @@ class Weight(NamedTuple):
     lazy: bool
     dims: tuple[int, ...]
     kept: bool = False
+
+
+class Load(NamedTuple):
+    """Weights that always lie together: those of one place, routed experts apart. ``bytes``: on a device; ``buffers``:
+    on the host, bytes by buffer for each processor; ``lazy``: bytes that are read on demand; ``largest``: of one of
+    them; ``fixed``: the device that an override gives them; ``kept``: as with a weight."""
+
+    place: int
+    experts: bool
+    kept: bool
+    fixed: int | None
+    bytes: int
+    buffers: Mapping[str, Mapping[str, int]]
+    lazy: int
+    largest: int
+
+
+def loads_of(found: Iterable[Weight], fixed: Callable[[str], int | None]) -> tuple[Load, ...]:
+    """Weights summed up by where they may lie. ``fixed``: the device that an override gives a tensor of that name."""
+    together: dict[tuple[int, bool, bool, int | None], list[Weight]] = {}
+    for weight in found:
+        key = weight.place, weight.experts, weight.kept, fixed(weight.name)
+        together.setdefault(key, []).append(weight)
+    return tuple(_load(key, weights) for key, weights in together.items())
+
+
+def _load(key: tuple[int, bool, bool, int | None], weights: Sequence[Weight]) -> Load:
+    buffers: dict[str, dict[str, int]] = {name: {} for name in weights[0].stays}
+    for weight in weights:
+        for name, (buffer, size) in weight.stays.items():
+            buffers[name][buffer] = buffers[name].get(buffer, 0) + size
+    sizes = [weight.bytes for weight in weights]
+    lazy = sum(weight.bytes for weight in weights if weight.lazy)
+    return Load(*key, sum(sizes), buffers, lazy, max(sizes))
 
 
 def all_weights(header: HeaderInfo, row: Architecture, tables: MemoryTables) -> tuple[Weight, ...]:
