@@ -14,6 +14,7 @@ from gezel_rules.engines.llama_cpp.cards import largest as largest_card
 from gezel_rules.engines.llama_cpp.draft_context import DraftContext, draft_header
 from gezel_rules.engines.llama_cpp.inputs import Inputs, exceeds, less, measured
 from gezel_rules.engines.llama_cpp.loading import Loading, loading_of
+from gezel_rules.engines.llama_cpp.memory.bound import least_bytes
 from gezel_rules.engines.llama_cpp.memory.checkpoints import checkpoint_bytes
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
@@ -120,7 +121,7 @@ class Capacity:
         """The functions of ``SIGNATURES``, bound."""
         return {
             **CALLABLES,
-            "fits": lambda *asked: self.placed(Loading(*asked)).fits,
+            "fits": lambda *asked: self.fits(Loading(*asked)),
             "window_that_fits": self.window_that_fits,
             "slots_that_fit": self.slots_that_fit,
             "bytes_needed": self.bytes_needed,
@@ -173,12 +174,12 @@ class Capacity:
         """The largest window up to ``cap`` of each slot: a multiple of the engine's padding, or the cap; 0 for none."""
         padding = self.inputs.policies.row("engine_defaults", "memory", EngineDefaults).cell_padding
         one = Loading(kv, cap, slots, spec, beside, mode)
-        return widest(lambda window: self.placed(one._replace(window=window)).excess, padding, cap, padding)
+        return widest(lambda window: self.excess(one._replace(window=window)), padding, cap, padding)
 
     def slots_that_fit(self, kv: str, window: int, cap: int, spec: str, beside: int, mode: str) -> int:
         """The most slots up to ``cap`` of that window."""
         one = Loading(kv, window, cap, spec, beside, mode)
-        return largest(lambda slots: self.placed(one._replace(slots=slots)).fits, 1, cap, 1)
+        return largest(lambda slots: self.fits(one._replace(slots=slots)), 1, cap, 1)
 
     def one_card_holds(self, window: int, spec: str, beside: int) -> bool:
         """Whether the largest card alone holds everything in the KV type and with the slots that were asked for: in the
@@ -187,7 +188,7 @@ class Capacity:
             return False
         own = {name: self.inputs.facts[f"settings.{name}"].value for name in ("kv_type", "slots")}
         asked = Loading(own["kv_type"] or self._finest, window, own["slots"] or 1, spec, beside, "resident")
-        return self.on_largest.placed(asked).fits
+        return self.on_largest.fits(asked)
 
     @property
     def _finest(self) -> str:
@@ -217,6 +218,17 @@ class Capacity:
         own, own_head = checkpoint_bytes(self.geometry, found.estimate), self.geometry.nextn > 0
         return own + self._drafter.checkpoint_bytes(found.launch, spec, own_head=own_head) if own else 0
 
+    def fits(self, asked: Loading) -> bool:
+        """Whether there is a placement that fits."""
+        return self.excess(asked) <= 0
+
+    def excess(self, asked: Loading) -> int:
+        """Bytes by which the fullest pool is over at best (negative: what it has to spare); where all pools together
+        are too small, what they lack, and nothing is placed."""
+        pools = memory_pools(self.cards if self._takes_cards(asked) else (), self.inputs.ram)
+        lacking = least_bytes(self.geometry, self._launch(asked)) - sum(pool.usable_bytes for pool in pools)
+        return lacking if lacking > 0 else self.placed(asked).excess
+
     def placed(self, asked: Loading) -> Placement:
         """Everything resident, everything on the CPU, or the first offload step of the policy that is enough."""
         return self.on_cards(asked).placement
@@ -228,11 +240,14 @@ class Capacity:
             asked = asked._replace(mode="resident")  # nothing could leave
         found = self._placed.get(asked)
         if found is None:
-            cards = self.cards if asked.mode != "cpu" and self.uses_gpu else ()
+            cards = self.cards if self._takes_cards(asked) else ()
             found = self._placed[asked] = on_busy_cards(
                 lambda taken: self._search(asked, taken, rows[asked.mode]), cards
             )
         return found
+
+    def _takes_cards(self, asked: Loading) -> bool:
+        return asked.mode != "cpu" and self.uses_gpu
 
     def _search(self, asked: Loading, cards: Sequence[Pool], mode: PlacementMode) -> Placement:
         """What the operator fixed stands, and the rest is placed around it."""

@@ -103,12 +103,12 @@ def place_weights(geo: Geometry, mtp: bool, launch: Launch, own: Owners) -> list
         (load, HOST if load.experts and load.place < expert_layers else homes.get(load.place, own.output))
         if load.fixed is None
         else (load, load.fixed)
-        for load in (loads_of(geo.weights, lambda name: override_of(name, rules)) if rules else geo.once(_loads))
+        for load in (loads_of(geo.weights, lambda name: override_of(name, rules)) if rules else geo.once(loads))
         if load.place < trunk or mtp or load.kept
     ]
 
 
-def _loads(geo: Geometry) -> tuple[Load, ...]:
+def loads(geo: Geometry) -> tuple[Load, ...]:
     """The weights where nothing overrides their places."""
     return loads_of(geo.weights, lambda name: None)
 
