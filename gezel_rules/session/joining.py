@@ -104,14 +104,14 @@ def _joined(session: Session, family: Family, entry: Entry, record: Mapping[str,
     """The engine, if it answers, and asks for the key that ``serve`` keeps. A stranger on its port is not shown it."""
     from urllib.parse import urlsplit
 
-    contract, url = family.contract, urlsplit(entry.url)
+    contract, rules, url = family.contract, session.rules(family), urlsplit(entry.url)
     address = Address(url.hostname or "", url.port or 0)
     key = (read_owned(Path(entry.key_file), _KEY_BYTES) or b"").decode("utf-8", "replace").strip()
-    if process.listens(entry.pid, address.port) is False or not contract.ready(address, key):
+    if process.listens(entry.pid, address.port) is False or not contract.ready(address, key, rules.probe):
         return None
 
     def ended(seconds: float) -> bool:  # one that dies is started again at its address for as long as `serve` lives
         return process.gone(entry.owner, entry.owner_started, seconds)
 
     peer = Peer(entry.model, entry.engine, contract, address, key, ended)
-    return Joined(peer, record["decisions"]["prompt.endpoint"], session.rules(family))
+    return Joined(peer, record["decisions"]["prompt.endpoint"], rules)

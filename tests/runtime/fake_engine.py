@@ -5,8 +5,8 @@ exits 1, ``oom-above=N`` does so for a window above N tokens, ``deaf`` ignores S
 ``dies=N`` answers N pieces and aborts, ``silent`` never listens, ``endless`` answers without end, ``stranger`` takes
 any key, ``refuses`` answers requests with an error, ``refuses=WORD`` those that say it, ``blabs`` prints its key,
 ``lies=PORT`` claims to listen there before it does elsewhere, ``packs=N`` dies of signal N while loading and
-``packs-late=N`` with the first token, both unless ``--no-repack`` is among the flags, ``drips`` answers a byte a second,
-``chatty=N`` prints N lines before it listens, ``complains`` says that some file is not there, and goes on.
+``packs-late=N`` with the first token, both unless ``--no-repack`` is among the flags, ``drips`` answers a byte a
+second, ``chatty=N`` prints N lines before it listens, ``complains`` says that some file is not there, and goes on.
 """
 
 from __future__ import annotations
