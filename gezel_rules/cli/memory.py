@@ -37,10 +37,11 @@ def run(args: argparse.Namespace) -> int:
     session = session_of(args)
     family, args.model = session.family(args.family), None
     if not _path_that_is_there(args.file):
+        from gezel_rules.planner.known import Entries
         from gezel_rules.planner.subject import find_subject, is_file
 
         if not is_file(args.file, session.catalog):
-            subject = find_subject(args.file, session.places())
+            subject = find_subject(args.file, session.places(), Entries(session.catalog, session.cache))
             family, args.model = subject.family, subject.model
     return show(family.memory.report(args, session.policies_for(family), session.cache), args.json)
 

@@ -68,13 +68,13 @@ def _other_entry(plan: Plan) -> Nearest | None:
 
 def _sized(plan: Plan) -> Iterator[tuple[int, Entry]]:
     """Every entry of the same engine family whose weights are known, with their bytes."""
-    from gezel_rules.catalog.find import find, ids
+    from gezel_rules.catalog.find import ids
 
-    catalog, family = plan.request.places.catalog, plan.subject.family
-    for name in ids(catalog):
+    known, family = plan.known, plan.subject.family
+    for name in ids(plan.request.places.catalog):
         try:
-            entry = find(catalog, name)
-            model = family.described_model(entry) if entry.engine == family.name else None
+            entry = known.entries.entry(name)
+            model = known.entries.model(entry) if entry.engine == family.name else None
         except BadInput:
             continue  # a broken entry is no suggestion; 'catalog check' names it
         if model is not None:
@@ -83,7 +83,7 @@ def _sized(plan: Plan) -> Iterator[tuple[int, Entry]]:
 
 def _fits(plan: Plan, other: Entry) -> bool:
     """Whether it might by its size, and does when planned."""
-    model = plan.subject.family.described_model(other)
+    model = plan.known.entries.model(other)
     if model is None or not plan.fit.might_hold(model):
         return False
     try:

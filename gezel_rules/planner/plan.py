@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from gezel_rules.catalog.find import ids
 from gezel_rules.decisions.decide import Trace, decide
-from gezel_rules.engines import registry
 from gezel_rules.engines.family import DRAFTER
 from gezel_rules.errors import GezelError
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.planner import gather
 from gezel_rules.planner.argv import Flag, flags
-from gezel_rules.planner.catalog_words import checks
 from gezel_rules.planner.entry_facts import entry_facts, launch_facts
-from gezel_rules.planner.policies import read_policies
+from gezel_rules.planner.known import Known
 from gezel_rules.planner.subject import Places, find_subject
 from gezel_rules.record import NamedTuple
 
@@ -31,8 +27,8 @@ if TYPE_CHECKING:
 class Request(NamedTuple):
     """What somebody asks for. ``host``: a described machine instead of this one; ``program``: a family's program here
     (``None``: none was found; raises BadInput when one was named that is not there); ``held``: bytes that
-    other launches have reserved, by pool; ``broke``: whether a part of a launch failed with a build; ``layers``: files
-    laid over the policies, lowest first."""
+    other launches have reserved, by pool; ``broke``: whether a part of a launch failed with a build; ``known``: what
+    other plans have read already of the same policies and catalog."""
 
     model: str
     policies: Path
@@ -45,7 +41,7 @@ class Request(NamedTuple):
     program: Callable[[Family], Program | None] = lambda family: None
     held: Mapping[str, int] = {}
     broke: Callable[[str, str], bool] = lambda build, part: False
-    layers: Sequence[Path] = ()
+    known: Known | None = None
 
 
 class Plan(NamedTuple):
@@ -65,6 +61,11 @@ class Plan(NamedTuple):
         return [token for flag in self.flags for token in flag.tokens]
 
     @property
+    def known(self) -> Known:
+        """What was read on the way, for other plans by the same policies and catalog."""
+        return cast("Known", self.request.known)  # ``make_plan`` sees to it
+
+    @property
     def refused(self) -> bool:
         """Whether there is to be no launch."""
         return self.trace.value("refusal") is not None
@@ -77,19 +78,14 @@ class Plan(NamedTuple):
 
 def make_plan(request: Request) -> Plan:
     """Decide one launch; starts nothing. Raises BadInput for whatever is wrong with the input."""
-    policies_of = _policies_of(request)
-    further = checks(lambda name: policies_of(name).tables, lambda: ids(request.places.catalog))
-    subject = find_subject(request.model, request.places, further)
-    policies = policies_of(subject.family.name)
+    known = request.known or Known(request.policies, request.places.catalog, request.cache)
+    request = request._replace(known=known)
+    subject = find_subject(request.model, request.places, known.entries)
+    policies = known.policies(subject.family.name)
     program = None if request.host else request.program(subject.family)
     facts = gather_facts(request, subject, policies, program)
     fit = subject.family.fit(subject, policies, facts, request.held, request.cache)
     return _decided(request, subject, program, policies, fit, facts)
-
-
-def _policies_of(request: Request) -> Callable[[str], PolicySet]:
-    """The policies of an engine family, read once: an entry is held against them before it is planned by them."""
-    return cache(lambda name: read_policies(request.policies, registry.family(name), request.cache, request.layers))
 
 
 def plan_with(plan: Plan, settings: Mapping[str, Any]) -> Plan:

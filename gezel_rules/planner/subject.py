@@ -13,9 +13,9 @@ from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.catalog import Entry
-    from gezel_rules.catalog.read import Further
     from gezel_rules.catalog.references import Reference
     from gezel_rules.engines.protocol import Family, ModelFile
+    from gezel_rules.planner.known import Entries
 
 OnShelf = Callable[[str], Any]
 """Model id → what the store holds of it (``by_role(role)`` gives files with path, size and sha256), or ``None``."""
@@ -52,14 +52,13 @@ class Places(NamedTuple):
     elsewhere: Callable[[Any], Remote] | None = None
 
 
-def find_subject(model: str, places: Places, further: Further | None = None) -> Subject:
-    """Understand MODEL (a catalog id, a model on disk, ``user/repo[:quant]``, a URL). ``further``: what else must hold
-    of a catalog entry.
+def find_subject(model: str, places: Places, entries: Entries) -> Subject:
+    """Understand MODEL (a catalog id, a model on disk, ``user/repo[:quant]``, a URL).
 
     A hub model that is not installed yet is asked of its server: nothing but its header is read. Raises BadInput for an
     unknown model, an unreadable file, or a server that does not answer.
     """
-    from gezel_rules.catalog.find import find, has
+    from gezel_rules.catalog.find import has
     from gezel_rules.catalog.references import parse_reference
 
     reference = parse_reference(model, lambda model_id: has(places.catalog, model_id))
@@ -67,12 +66,12 @@ def find_subject(model: str, places: Places, further: Further | None = None) -> 
         return _file(reference.name, places)
     named = reference.kind == "catalog"
     if named and has(places.catalog, reference.name):
-        return _entry(find(places.catalog, reference.name, places.cache, further), places)
+        return _entry(entries.entry(reference.name), places, entries)
     found = places.on_shelf(reference.name if named else str(reference))
     if found is not None:
         return _from_store(found, places)
     if named:
-        find(places.catalog, reference.name)  # says what it is not, and what is near
+        entries.entry(reference.name)  # says what it is not, and what is near
     return _elsewhere(reference, model, places)
 
 
@@ -144,7 +143,7 @@ def _readable(path: str, family: Family, places: Places) -> ModelFile | None:
         return None
 
 
-def _entry(entry: Entry, places: Places) -> Subject:
+def _entry(entry: Entry, places: Places, entries: Entries) -> Subject:
     family, found = registry.family(entry.engine), places.on_shelf(entry.id)
     model: ModelFile | None
     if found is not None and found.by_role("model"):
@@ -153,33 +152,25 @@ def _entry(entry: Entry, places: Places) -> Subject:
         source = _read(path, model)
     else:
         path, source = str(places.store / entry.id / entry.model.name), f"{entry.file} header"
-        model = _described(family.described_model, entry)
+        model = entries.model(entry)
         if model is None:
             raise BadInput(
                 f"{entry.id} has no header in the catalog: fetch it first with 'gezel-rules pull {entry.id}'"
             )
     return Subject(
         entry.id, family, entry, model, source, path, found is not None,
-        _draft(entry, found, family, places), _projector(entry, found, family, places),
+        _draft(entry, found, family, places, entries.drafter), _projector(entry, found, family, places),
     )  # fmt: skip
 
 
-def _described(read: Callable[[Entry], ModelFile | None], entry: Entry) -> ModelFile | None:
-    """A file as the entry describes it. Raises BadInput with what is wrong with all its descriptions."""
-    try:
-        return read(entry)
-    except BadInput as error:
-        from gezel_rules.planner.catalog_words import header_faults
-
-        raise BadInput(header_faults(entry.values) or error.problems) from None
-
-
-def _draft(entry: Entry, found: Any, family: Family, places: Places) -> Companion | None:
+def _draft(
+    entry: Entry, found: Any, family: Family, places: Places, described: Callable[[Entry], ModelFile | None]
+) -> Companion | None:
     """The entry's drafter; the measured figure counts only for the file that was measured."""
     draft = entry.draft
     if draft is None:
         return None
-    model = _described(family.described_drafter, entry)
+    model = described(entry)
     here = found.by_role("draft") if found else ()
     if draft.id is not None:
         return _other_entry(draft.id, family, places, model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gezel_rules.policy.records import R, Rows, Tables, as_record
 from gezel_rules.record import NamedTuple
@@ -97,13 +97,19 @@ class Judged(NamedTuple):
     lookups: tuple[str, ...]
 
 
+S = TypeVar("S")
+T = TypeVar("T")
+MOST_DONE = 256
+"""Results of ``PolicySet.once`` that are kept: of a catalog of dozens of models all, of a larger one the last."""
+
+
 class PolicySet:
     """Everything the engine needs: what is ``judged``, ``tables``, ``files`` and the set's digest.
 
     Trees of expressions are parsed once, on first use.
     """
 
-    __slots__ = ("_judge", "_judged", "_reads", "_records", "_trees", "beside", "digest", "files", "tables")
+    __slots__ = ("_done", "_judge", "_judged", "_reads", "_records", "_trees", "beside", "digest", "files", "tables")
 
     def __init__(
         self,
@@ -119,6 +125,7 @@ class PolicySet:
         self._trees: dict[str, ast.expr] = {}
         self._reads: dict[str, tuple[str, ...]] = {}
         self._records: dict[tuple[str, type], Any] = {}
+        self._done: dict[tuple[Any, int], tuple[Any, Any]] = {}
 
     @property
     def judged(self) -> Judged:
@@ -159,6 +166,17 @@ class PolicySet:
     def unlisted(self, table: str, record: type[R]) -> R:
         """What holds for a row that a table does not have: every column at its default, or None."""
         return as_record(self.tables.defaults.get(table, {}), record)
+
+    def once(self, work: Callable[[PolicySet, S], T], about: S) -> T:
+        """What ``work`` makes of this set and something that never changes, such as a model: done once for each, as
+        long as it is among the last ``MOST_DONE``."""
+        key = work, id(about)
+        if key not in self._done:
+            if len(self._done) == MOST_DONE:
+                del self._done[next(iter(self._done))]
+            self._done[key] = about, work(self, about)  # what is kept alive keeps its id
+        found: T = self._done[key][1]
+        return found
 
     def tree(self, text: str) -> ast.expr:
         """The bound tree of an expression of this set (checked at load, so it parses)."""

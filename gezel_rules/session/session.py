@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from gezel_rules.catalog.references import Reference
     from gezel_rules.engines.family import Program
     from gezel_rules.engines.protocol import Family
+    from gezel_rules.planner.known import Known
     from gezel_rules.planner.plan import Plan, Request
     from gezel_rules.planner.subject import Places, Remote
     from gezel_rules.policy.model import PolicySet
@@ -56,7 +58,7 @@ class Prepared(NamedTuple):
     files: tuple[InstalledFile, ...] = ()
 
 
-class Session(NamedTuple):
+class Directories(NamedTuple):
     """Directories, environment, site files and layers of policies (both lowest precedence first) of one user."""
 
     policies: Path
@@ -68,7 +70,18 @@ class Session(NamedTuple):
     sites: tuple[Path, ...]
     layers: tuple[Path, ...] = ()
 
+
+class Session(Directories):
+    """What that user can ask for."""
+
     # ---- plan
+
+    @cached_property
+    def known(self) -> Known:
+        """Policies and catalog, as they are when they are first asked for."""
+        from gezel_rules.planner.known import Known
+
+        return Known(self.policies, self.catalog, self.cache, self.layers)
 
     def family(self, name: str | None = None) -> Family:
         """The engine family of that name, or the one meant when nobody names any. Raises BadInput."""
@@ -78,9 +91,7 @@ class Session(NamedTuple):
 
     def policies_for(self, family: Family) -> PolicySet:
         """The policies that hold for a family. Raises BadInput with every problem."""
-        from gezel_rules.planner.policies import read_policies
-
-        return read_policies(self.policies, family, self.cache, self.layers)
+        return self.known.policies(family.name)
 
     def request(self, model: str, conditions: Conditions = HERE) -> Request:
         """What the planner is asked. Raises BadInput for a host that is not there."""
@@ -91,7 +102,7 @@ class Session(NamedTuple):
             places=self.places(), sites=self.sites,
             assignments=conditions.settings, host=self._host(conditions.host),
             program=lambda family: self.program(family, conditions.engine),
-            held=self._held(), broke=self._broke, layers=self.layers,
+            held=self._held(), broke=self._broke, known=self.known,
         )  # fmt: skip
 
     def places(self) -> Places:

@@ -9,6 +9,7 @@ from typing import Any
 
 from gezel_rules.catalog import ids
 from gezel_rules.places import catalog_dir, policies_dir
+from gezel_rules.planner.known import Known
 from gezel_rules.planner.plan import Plan, Request, make_plan
 from gezel_rules.planner.report import explainer, refusal
 from gezel_rules.planner.subject import Places
@@ -18,7 +19,9 @@ MODELS = tuple(ids(catalog_dir()))
 HOSTS = tuple(sorted(path.stem for path in (catalog_dir() / "hosts").glob("*.yaml")))
 PAIRS = tuple((model, host) for host in HOSTS for model in MODELS)
 _CACHE = TemporaryDirectory(prefix="gezel-rules-test-")
-"""Policies compiled once for all plans; goes with this process."""
+"""Goes with this process."""
+KNOWN = Known(policies_dir(), catalog_dir(), Path(_CACHE.name))
+"""Policies and catalog, read once for all plans."""
 
 
 @cache
@@ -26,7 +29,8 @@ def plan(model: str, host: str, assignments: tuple[str, ...] = ()) -> Plan:
     """The plan of a catalog model on a described host."""
     places = Places(catalog_dir(), Path("STORE"), lambda model: None)
     where = catalog_dir() / "hosts" / f"{host}.yaml"
-    return make_plan(Request(model, policies_dir(), places, Path(_CACHE.name), {}, (), assignments, where))
+    request = Request(model, policies_dir(), places, Path(_CACHE.name), {}, (), assignments, where, known=KNOWN)
+    return make_plan(request)
 
 
 @cache

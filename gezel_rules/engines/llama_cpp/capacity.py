@@ -18,10 +18,10 @@ from gezel_rules.engines.llama_cpp.memory.bound import least_bytes
 from gezel_rules.engines.llama_cpp.memory.checkpoints import checkpoint_bytes
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
-from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
+from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry_by
 from gezel_rules.engines.llama_cpp.memory.placement import Limits, Placement, place
 from gezel_rules.engines.llama_cpp.memory.search import largest, widest
-from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor, memory_tables
+from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor
 from gezel_rules.engines.llama_cpp.memory_use import as_policies_read, memory_use, usable_fact
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 from gezel_rules.engines.llama_cpp.rows import KvType, PlacementMode, Window
@@ -47,7 +47,7 @@ def capacity(
     cards = device_pools(facts, kinds, held)
     ram = ram_pool(facts, kinds, held, cards)
     inputs = Inputs(cast("Header", subject.model), policies, facts, cards, cards, ram)
-    return _chosen(Capacity(inputs, DraftContext(draft_header(subject, facts, cache), memory_tables(policies))))
+    return _chosen(Capacity(inputs, DraftContext(draft_header(subject, facts, cache), policies)))
 
 
 def _chosen(whole: Capacity) -> Capacity:
@@ -62,9 +62,8 @@ def _chosen(whole: Capacity) -> Capacity:
 class Capacity:
     """Answers the policies' questions about memory; every placement is worked out once."""
 
-    def __init__(self, inputs: Inputs, drafter: DraftContext, shape: Geometry | None = None) -> None:
-        """``shape``: the model's geometry where it is known already."""
-        self.inputs, self._drafter, self._shape = inputs, drafter, shape
+    def __init__(self, inputs: Inputs, drafter: DraftContext) -> None:
+        self.inputs, self._drafter = inputs, drafter
         self._placed: dict[Loading, OnCards] = {}
         self._n_max: dict[str, int | None] = {}
 
@@ -79,7 +78,7 @@ class Capacity:
         return self._again(self.inputs._replace(cards=(largest_card(self.inputs.offered),)))
 
     def _again(self, inputs: Inputs) -> Capacity:
-        return Capacity(inputs, self._drafter, self.geometry)
+        return Capacity(inputs, self._drafter)
 
     def with_facts(self, facts: Mapping[str, Fact]) -> Capacity:
         """The same machine and model under other facts."""
@@ -107,7 +106,7 @@ class Capacity:
     @cached_property
     def geometry(self) -> Geometry:
         """The model's geometry, with the architecture tables of the policies."""
-        return self._shape or geometry(self.inputs.header, memory_tables(self.inputs.policies))
+        return self.inputs.policies.once(geometry_by, self.inputs.header)
 
     def facts(self) -> dict[str, Fact]:
         """``gpu.usable`` and ``ram.usable``."""
@@ -292,7 +291,7 @@ class Capacity:
         """Whether the smallest window that policy allows would fit with another model, in its finest cache."""
         policies = self.inputs.policies
         floor = policies.row("windows", "floor", Window).tokens
-        drafter = DraftContext(None, memory_tables(policies))
-        there = Capacity(self.inputs._replace(header=cast("Header", other), cards=self.inputs.offered), drafter)
+        inputs = self.inputs._replace(header=cast("Header", other), cards=self.inputs.offered)
+        there = Capacity(inputs, DraftContext(None, policies))
         modes = ("resident", "offloaded") if self.cards else ("cpu",)
         return any(there.window_that_fits(self._finest, floor, 1, "none", 0, mode) >= floor for mode in modes)

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, cast
 from gezel_rules.engines.llama_cpp.memory.checkpoints import drafter_checkpoint_bytes
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
-from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
-from gezel_rules.engines.llama_cpp.memory.tables import MemoryTables
+from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry_by
+from gezel_rules.engines.llama_cpp.memory.tables import memory_tables
 from gezel_rules.errors import BadInput
 from gezel_rules.gguf.records import Header
 
 if TYPE_CHECKING:
     from gezel_rules.engines.subject import Subject
     from gezel_rules.facts.fact import Fact
+    from gezel_rules.policy.model import PolicySet
 
 
 def draft_header(subject: Subject, facts: Mapping[str, Fact], cache: Path | None) -> Header | None:
@@ -33,8 +34,8 @@ def draft_header(subject: Subject, facts: Mapping[str, Fact], cache: Path | None
 class DraftContext:
     """What that context takes, each window and slot count worked out once. Without a header it is 0: nobody knows."""
 
-    def __init__(self, header: Header | None, tables: MemoryTables) -> None:
-        self._geometry, self._tables = _geometry(header, tables), tables
+    def __init__(self, header: Header | None, policies: PolicySet) -> None:
+        self._geometry, self._tables = _geometry(header, policies), memory_tables(policies)
         self._found: dict[tuple[int | None, int | None, bool, str], Estimate] = {}
 
     def bytes(self, launch: Launch, spec: str, *, on_gpu: bool, own_head: bool) -> int:
@@ -77,8 +78,8 @@ class DraftContext:
         return own._replace(devices=1, n_gpu_layers=len(geo.layers) + 1) if on_gpu else own
 
 
-def _geometry(header: Header | None, tables: MemoryTables) -> Geometry | None:
+def _geometry(header: Header | None, policies: PolicySet) -> Geometry | None:
     try:
-        return geometry(header, tables) if header is not None else None
+        return policies.once(geometry_by, header) if header is not None else None
     except BadInput:
         return None

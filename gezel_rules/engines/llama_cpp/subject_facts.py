@@ -30,11 +30,15 @@ def subject_facts(subject: Subject, settings: Mapping[str, Fact], policies: Poli
     }
 
 
+def _said(policies: PolicySet, header: Header) -> dict[str, object]:
+    tables = policies.tables
+    return model_facts(header, drafters=tables["drafter_architectures"], projectors=tables["projector_architectures"])
+
+
 def _header_facts(subject: Subject, policies: PolicySet) -> Facts:
     """What the header says. The catalog's word on a chat template counts where the file has not been read."""
     header = cast("Header", subject.model)
-    tables = policies.tables
-    said = model_facts(header, drafters=tables["drafter_architectures"], projectors=tables["projector_architectures"])
+    said = policies.once(_said, header)
     facts = {}
     for word in MODEL:
         if word.name in said:

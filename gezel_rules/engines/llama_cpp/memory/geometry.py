@@ -7,12 +7,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gezel_rules.engines.llama_cpp.memory import layers as rules
+from gezel_rules.engines.llama_cpp.memory.tables import memory_tables
 from gezel_rules.engines.llama_cpp.memory.weights import Weight, all_weights, layer_shapes
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.engines.llama_cpp.memory.header_info import HeaderInfo
     from gezel_rules.engines.llama_cpp.memory.tables import Architecture, MemoryTables
+    from gezel_rules.policy.model import PolicySet
 
 
 class Layer(NamedTuple):
@@ -135,6 +137,11 @@ def geometry(header: HeaderInfo, tables: MemoryTables) -> Geometry:
         tables=tables,
         unknown=rules.unproven(header, row, tables),
     )
+
+
+def geometry_by(policies: PolicySet, header: HeaderInfo) -> Geometry:
+    """The same by the tables of a policy set."""
+    return geometry(header, memory_tables(policies))
 
 
 def _layers(
