@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from gezel_rules.gguf.records import Header
     from gezel_rules.policy.model import PolicySet
 
+SETTLED = ("batch.ubatch", "kv.swa_full", "kv.flash_attn", "processor.used", "backend.gpu")
+"""The decisions that move memory and ask for none: tokens per batch, whether sliding layers get a full-size cache,
+flash attention, what packs the weights on the CPU, whether a GPU takes part."""
 _FIXED = ("n_gpu_layers", "n_cpu_moe")  # settings by which an operator decides what the GPU gets
 
 
@@ -131,38 +134,30 @@ class Capacity:
 
     def _launch(self, asked: Loading) -> Launch:
         """The flags that move memory, before anything is placed."""
-        ubatch, swa_full, flash_attn = self._settled
+        ubatch, swa_full, flash_attn, processor = (self._settled.value(name) for name in SETTLED[:4])
         return Launch(
             ctx=asked.window * asked.slots, type_k=asked.kv, type_v=asked.kv, parallel=asked.slots,
             ubatch=ubatch, swa_full=swa_full, flash_attn=flash_attn, spec=(asked.spec,), n_max=self.n_max(asked.spec),
-            processor=self.processor,
+            processor=str(processor),
         )  # fmt: skip
 
     @cached_property
-    def _settled(self) -> tuple[int | None, bool, str]:
-        """Tokens per batch, whether sliding layers get a full-size cache, and flash attention."""
-        return self._ruled("batch.ubatch"), self._ruled("kv.swa_full"), self._ruled("kv.flash_attn")
+    def _settled(self) -> Trace:
+        """What policy decides of memory without asking how much there is."""
+        return decide(self.inputs.policies, self.inputs.facts, CALLABLES, SETTLED)
 
-    @cached_property
-    def processor(self) -> str:
-        """What packs the weights on the CPU, as policy decides it."""
-        return str(self._ruled("processor.used"))
-
-    @cached_property
+    @property
     def uses_gpu(self) -> bool:
         """Whether policy gives this launch a GPU."""
-        return bool(self._ruled("backend.gpu"))
+        return bool(self._settled.value("backend.gpu"))
 
     def n_max(self, spec: str) -> int | None:
         """Tokens drafted at once under a speculative type, as policy decides it."""
         if spec not in self._n_max:
-            found = self._ruled("spec.n_max", {"spec.type": spec})
+            trace = decide(self.inputs.policies, self.inputs.facts, CALLABLES, ("spec.n_max",), {"spec.type": spec})
+            found = trace.value("spec.n_max")
             self._n_max[spec] = None if found is UNKNOWN else found
         return self._n_max[spec]
-
-    def _ruled(self, decision: str, given: Mapping[str, Any] | None = None) -> Any:
-        """What policy decides without asking for memory."""
-        return decide(self.inputs.policies, self.inputs.facts, CALLABLES, (decision,), given).value(decision)
 
     def beside(self, asked: Loading) -> int:
         """What stands beside the model: what was given, and the context a drafter opens for this window."""
@@ -224,9 +219,13 @@ class Capacity:
     def excess(self, asked: Loading) -> int:
         """Bytes by which the fullest pool is over at best (negative: what it has to spare); where all pools together
         are too small, what they lack, and nothing is placed."""
-        pools = memory_pools(self.cards if self._takes_cards(asked) else (), self.inputs.ram)
-        lacking = least_bytes(self.geometry, self._launch(asked)) - sum(pool.usable_bytes for pool in pools)
+        lacking = 0 if asked in self._placed else self._lacking(asked)
         return lacking if lacking > 0 else self.placed(asked).excess
+
+    def _lacking(self, asked: Loading) -> int:
+        """Bytes that all pools together lack at least (negative: it depends on the placement)."""
+        pools = memory_pools(self.cards if self._takes_cards(asked) else (), self.inputs.ram)
+        return least_bytes(self.geometry, self._launch(asked)) - sum(pool.usable_bytes for pool in pools)
 
     def placed(self, asked: Loading) -> Placement:
         """Everything resident, everything on the CPU, or the first offload step of the policy that is enough."""

@@ -47,32 +47,45 @@ class Forward(NamedTuple):
     indexers: Mapping[int, Indexer]
 
 
-def compute_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) -> dict[int, int]:
+class Layout(NamedTuple):
+    """What is computed where: the parts of every layer (``spots``), the ``output`` side, and how many ``copies`` the
+    scheduler keeps of what crosses devices."""
+
+    spots: tuple[Spot, ...]
+    output: int
+    copies: int
+
+
+def layout_of(geo: Geometry, launch: Launch, own: Owners) -> Layout:
+    """The layout of a launch, the same for all its contexts."""
+    return Layout(tuple(spots_of(geo, launch, own)), own.output, PIPELINE_COPIES if _pipelined(geo, launch, own) else 1)
+
+
+def compute_parts(geo: Geometry, context: Context, layout: Layout) -> dict[int, int]:
     """Bytes of the compute buffer per device and on the host, for a full batch with every slot busy."""
-    return _peaks(_main, geo, context, launch, own)
+    return _peaks(_main, geo, context, layout)
 
 
-def draft_parts(geo: Geometry, context: Context, launch: Launch, own: Owners) -> dict[int, int]:
+def draft_parts(geo: Geometry, context: Context, layout: Layout) -> dict[int, int]:
     """The same for the second context of an MTP head: a token and the trunk's last state in, its own layers, logits."""
-    return _peaks(_second, geo, context, launch, own)
+    return _peaks(_second, geo, context, layout)
 
 
 Build = Callable[[Geometry, Context, Sequence[Spot], int, Graph, int], None]
 """Puts a forward pass into a graph: with what is computed where, the device of the output, and the rows of a batch."""
 
 
-def _peaks(build: Build, geo: Geometry, context: Context, launch: Launch, own: Owners) -> dict[int, int]:
+def _peaks(build: Build, geo: Geometry, context: Context, layout: Layout) -> dict[int, int]:
     """The buffers of a forward pass; each that differs in what a graph depends on is built once."""
-    spots, known = tuple(spots_of(geo, launch, own)), geo.once(_remembered)
-    copies = PIPELINE_COPIES if _pipelined(geo, launch, own) else 1
-    key = build, context, spots, own.output, copies
-    if key not in known:
-        graph, rows = Graph(copies), -(-context.ubatch // context.slots) * context.slots
-        build(geo, context, spots, own.output, graph, rows)
+    known, key = geo.once(_remembered), (build, context, layout)
+    found = known.get(key)
+    if found is None:
+        graph, rows = Graph(layout.copies), -(-context.ubatch // context.slots) * context.slots
+        build(geo, context, layout.spots, layout.output, graph, rows)
         if len(known) == MOST_REMEMBERED:
             del known[next(iter(known))]
-        known[key] = peaks(graph)
-    return dict(known[key])
+        found = known[key] = peaks(graph)
+    return dict(found)
 
 
 def _remembered(geo: Geometry) -> dict[tuple[Any, ...], dict[int, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.llama_cpp.memory.coarse import coarse_parts, replayed
-from gezel_rules.engines.llama_cpp.memory.compute import compute_parts, draft_parts
+from gezel_rules.engines.llama_cpp.memory.compute import compute_parts, draft_parts, layout_of
 from gezel_rules.engines.llama_cpp.memory.flags import Context, Launch, mtp_context, settle
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
 from gezel_rules.engines.llama_cpp.memory.host_buffers import BUFFERS, processor_of
@@ -167,8 +167,9 @@ def _compute(
     doubt = f"the compute buffer of {geo.arch} is a coarse estimate"
     if replayed(geo):
         try:
-            extra = draft_parts(geo, second, launch, own) if second else {}
-            return dict(compute_parts(geo, context, launch, own)), extra, ()
+            layout = layout_of(geo, launch, own)
+            extra = draft_parts(geo, second, layout) if second else {}
+            return compute_parts(geo, context, layout), extra, ()
         except (KeyError, IndexError, ZeroDivisionError):  # a layer lacks a tensor that its graph needs
             doubt = "this file's layers are incomplete: its compute buffer is a coarse estimate"
     coarse = coarse_parts(geo, context, own)

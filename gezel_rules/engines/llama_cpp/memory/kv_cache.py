@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gezel_rules.engines.llama_cpp.memory.flags import Context, padded
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, Layer
@@ -81,17 +81,14 @@ def _attention(geo: Geometry, context: Context, layers: Iterable[Layer]) -> tupl
 
 
 def _cache(
-    name: str, cells: int, context: Context, rows: Iterable[tuple[Layer, int, int]], tables: MemoryTables
+    name: str, cells: int, context: Context, rows: Sequence[tuple[Layer, int, int]], tables: MemoryTables
 ) -> Cache:
     """Cells × streams × (K row + V row) over some layers."""
-    times = cells * context.streams
-    parts = tuple(
-        (
-            layer.number,
-            times * (row_bytes(k, context.type_k, tables) + row_bytes(v, context.type_v, tables)),
-        )
-        for layer, k, v in rows
-    )
+    times, alike = cells * context.streams, {(k, v) for _, k, v in rows}
+    sizes = {
+        (k, v): times * (row_bytes(k, context.type_k, tables) + row_bytes(v, context.type_v, tables)) for k, v in alike
+    }
+    parts = tuple((layer.number, sizes[k, v]) for layer, k, v in rows)
     return Cache(name, cells, context.streams, len(parts), sum(b for _, b in parts), parts)
 
 

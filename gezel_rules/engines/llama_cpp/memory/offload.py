@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
@@ -34,11 +35,8 @@ def owners(geo: Geometry, launch: Launch) -> Owners:
     if not launch.devices or not wanted:
         return Owners((HOST,) * len(geo.layers), HOST, 0)
     points = split_points(launch)
-    start = units - wanted
-    devices = tuple(
-        HOST if i < start else min(bisect_right(points, _f32((i - start) / wanted)), launch.devices - 1)
-        for i in range(units)
-    )
+    shares, last = array("f", [i / wanted for i in range(wanted)]), launch.devices - 1
+    devices = (HOST,) * (units - wanted) + tuple([min(bisect_right(points, share), last) for share in shares])
     return Owners(devices[:-1], devices[-1], wanted)
 
 

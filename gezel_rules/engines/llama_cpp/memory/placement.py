@@ -221,9 +221,10 @@ def _split(geo: Geometry, launch: Launch, room: Room) -> Launch:
         return launch
     capacities = [room.usable(i) for i in range(len(room.devices))]
     even = launch._replace(tensor_split=balanced(geo, launch, capacities))
-    if max(size for _, size in _over(estimate_geometry(geo, even), room)) <= 0:
+    found = estimate_geometry(geo, even)
+    if max(size for _, size in _over(found, room)) <= 0:
         return even
-    return launch._replace(tensor_split=filled(geo, launch, capacities))
+    return launch._replace(tensor_split=filled(geo, even, found.pools, capacities))
 
 
 def _try(geo: Geometry, launch: Launch, room: Room, step: str, moved: int) -> Placement:

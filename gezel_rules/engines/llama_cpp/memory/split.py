@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gezel_rules.engines.llama_cpp.memory.estimate import estimate_geometry
+from gezel_rules.engines.llama_cpp.memory.estimate import PoolUse, estimate_geometry
 from gezel_rules.engines.llama_cpp.memory.flags import Launch, mtp_context, settle
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
 from gezel_rules.engines.llama_cpp.memory.kv_cache import caches, mtp_caches
@@ -51,14 +51,20 @@ def balanced(geo: Geometry, launch: Launch, capacities: Sequence[int]) -> tuple[
     return tuple(float(c) for c in counts)
 
 
-def filled(geo: Geometry, launch: Launch, capacities: Sequence[int]) -> tuple[float, ...]:
+def filled(geo: Geometry, even: Launch, pools: Sequence[PoolUse], capacities: Sequence[int]) -> tuple[float, ...]:
     """Devices filled in order as far as they go, the compute buffer each would need taken off first; what is left over
-    lands on the last."""
-    guess = balanced(geo, launch, capacities)
-    for _ in range(2):  # compute buffers depend a little on the split: once more with what the first filling needs
-        pools = estimate_geometry(geo, launch._replace(tensor_split=guess)).pools
-        guess = _fill(unit_bytes(geo, launch), [c - p.compute_bytes for c, p in zip(capacities, pools, strict=False)])
-    return guess
+    lands on the last. ``pools``: what the ``even`` split takes."""
+    sizes = unit_bytes(geo, even)
+    first = _fill_around(sizes, pools, capacities)
+    if first == even.tensor_split:
+        return first
+    # compute buffers depend a little on the split: once more with what the first filling needs
+    return _fill_around(sizes, estimate_geometry(geo, even._replace(tensor_split=first)).pools, capacities)
+
+
+def _fill_around(sizes: Sequence[int], pools: Sequence[PoolUse], capacities: Sequence[int]) -> tuple[float, ...]:
+    """Devices filled in order beside the compute buffers of ``pools``."""
+    return _fill(sizes, [c - p.compute_bytes for c, p in zip(capacities, pools, strict=False)])
 
 
 def _fill(sizes: Sequence[int], capacities: Sequence[int]) -> tuple[float, ...]:

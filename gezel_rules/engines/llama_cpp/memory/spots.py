@@ -35,12 +35,12 @@ def spots_of(geo: Geometry, launch: Launch, own: Owners) -> list[Spot]:
     rules = overrides(launch)
     moved = len(geo.layers) if launch.cpu_moe else launch.n_cpu_moe
     stems = [(mixer, "ffn_norm", "ffn_up", "ffn_up_exps") for mixer in geo.once(_mixers)]
-    spots = []
+    states, spots = geo.once(_next_states), []
     for i, home in enumerate(own.layers):
         devices = [_device(i, stem, home, rules) for stem in stems[i]] if rules else [home] * 4
         attend, norm, feed, expert = devices
         cache = HOST if launch.no_kv_offload else home
-        following = state_next(geo, i) if geo.layers[i].cached else None
+        following = states[i] if geo.layers[i].cached else None
         near = attend if following is None else HOST if launch.no_kv_offload else own.layers[following]
         score = near if cache == HOST else cache
         spots.append(Spot(attend, cache, score, norm, feed, HOST if i < moved else expert))
