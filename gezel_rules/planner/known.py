@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class Known:
-    """Policies by engine family, with the ``layers`` laid over them, and the catalog's entries: as they are when they are
-    first asked for."""
+    """Policies by engine family, with the ``layers`` laid over them, and the catalog's entries: as they are when they
+    are first asked for."""
 
     def __init__(self, policies: Path, catalog: Path, cache: Path | None, layers: Sequence[Path] = ()) -> None:
         self._policies, self._catalog, self._cache, self._layers = policies, catalog, cache, layers
@@ -33,9 +33,8 @@ class Known:
     def policies(self, family: str) -> PolicySet:
         """The policies of an engine family. Raises BadInput with every problem."""
         if family not in self._sets:
-            self._sets[family] = read_policies(
-                self._policies, registry.family(family), self._cache, self._layers
-            )  # fmt: skip
+            known = registry.family(family)
+            self._sets[family] = read_policies(self._policies, known, self._cache, self._layers)
         return self._sets[family]
 
     @cached_property
