@@ -1,4 +1,4 @@
-"""The files that people write, and the JSON Schemas that editors read, both from the declarations.
+"""The files that people write, and records; their JSON Schemas, which editors read, from the declarations.
 
 ``python -m gezel_rules.author.schemas`` writes the schemas to ``schemas/``; a test holds that they are up to date.
 """
@@ -15,6 +15,7 @@ from gezel_rules.documents.declare import Kind, Shape
 from gezel_rules.documents.json_schema import json_schema
 from gezel_rules.engines import registry
 from gezel_rules.facts.described_host import HOST
+from gezel_rules.facts.recorded import RECORD
 from gezel_rules.facts.site import site
 from gezel_rules.facts.vocabulary import Word
 from gezel_rules.logs.file import LOG_POLICY
@@ -25,7 +26,7 @@ from gezel_rules.record import NamedTuple
 
 
 class Form(NamedTuple):
-    """One kind of file that people write; ``name`` begins its schema's file name, ``blocks`` are declared by others."""
+    """One kind of file; ``name`` begins its schema's file name, ``blocks`` are declared by others."""
 
     name: str
     title: str
@@ -46,6 +47,7 @@ FORMS = (
     Form("policy", "Policy", POLICY, BLOCKS),
     Form("layer", "Layer over policies", LAYER, BLOCKS),
     Form("log-policy", "Log policy", LOG_POLICY),
+    Form("record", "Record of a launch", RECORD),
 )
 
 

@@ -33,6 +33,8 @@ COMMANDS = {
     "memory": "the memory a launch takes, from the header alone",
     "log": "verdict and failure class of an engine log",
     "devices": "what this machine and its engine offer",
+    "history": "past launches, and what they took against what was planned",
+    "replay": "decide a recorded launch again, and say what differs",
     "doctor": "what keeps this machine from its hardware; leftovers in the store",
     "policy": "check and show policies",
     "catalog": "list and check entries and described hosts; describe a model file for an entry",

@@ -11,14 +11,14 @@ MODEL = "catalog id, a model on disk, or user/repo[:quant]"
 ENGINE = "the program to use, or 'embedded' for the engine in this package (default: the one found)"
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """MODEL alone."""
-    parser.add_argument("model", metavar="MODEL", help=MODEL)
+def add_model(parser: argparse.ArgumentParser, says: str = MODEL) -> None:
+    """MODEL alone; ``says``: what it may be."""
+    parser.add_argument("model", metavar="MODEL", help=says)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, says: str = MODEL) -> None:
     """MODEL and what a plan depends on."""
-    add_model(parser)
+    add_model(parser, says)
     add_conditions(parser)
     parser.add_argument("--host", metavar="FILE", help="plan for a described host (a file, or a name in catalog/hosts)")
 

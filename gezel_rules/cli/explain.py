@@ -1,13 +1,14 @@
-"""``gezel-rules explain MODEL [SUBJECT]``: why a flag is there or not, why a decision fell."""
+"""``gezel-rules explain MODEL|@ID [SUBJECT]``: why a flag is there or not, why a decision fell."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from gezel_rules.cli.arguments import MODEL, conditions_of, session_of
 from gezel_rules.cli.arguments import add_arguments as add_plan_arguments
-from gezel_rules.cli.arguments import conditions_of, session_of
+from gezel_rules.cli.recorded import kept_json, kept_lines, launched, only_of_plans
 from gezel_rules.cli.shown import json_text, tell
 from gezel_rules.decisions.decide import Judgement
 from gezel_rules.decisions.explain import block, held_back, passed_on, same, why_not_value
@@ -17,11 +18,12 @@ from gezel_rules.errors import BadInput
 from gezel_rules.planner.plan import Plan
 from gezel_rules.planner.report import explainer
 from gezel_rules.planner.summary import stood_down
+from gezel_rules.session.recorded import decided_again, find_record, is_recorded
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    add_plan_arguments(parser)
+    add_plan_arguments(parser, f"{MODEL}; or @ID, a launch as 'history' and 'ps' name it")
     parser.add_argument("subject", metavar="SUBJECT", nargs="?", default="all", help="a flag, a decision, or all")
     parser.add_argument("--why-not", metavar="VALUE", help="why SUBJECT is not VALUE")
 
@@ -40,7 +42,31 @@ def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Nam
 
 def run(args: argparse.Namespace) -> int:
     """Explain; raises BadInput for a subject nobody knows."""
-    plan = session_of(args).plan(args.model, conditions_of(args))
+    if is_recorded(args.model):
+        return _recorded(args)
+    return _explained(session_of(args).plan(args.model, conditions_of(args)), args)
+
+
+def _recorded(args: argparse.Namespace) -> int:
+    """Explain a launch: in full where the policies here are those it was decided by, else what its record kept."""
+    session = session_of(args)
+    only_of_plans(args)
+    recorded = find_record(session, args.model)
+    digest = session.policies_for(session.family(recorded.record["family"])).digest
+    same = digest == recorded.record["policy"]["digest"]
+    heading = (launched(recorded, same), "")
+    if same:
+        return _explained(decided_again(session, recorded), args, heading)
+    if args.why_not is not None:
+        raise BadInput("--why-not: the policies here are not those this launch was decided by; 'replay' compares them")
+    if args.json:
+        print(json_text(kept_json(recorded.record, args.subject)))
+    else:
+        tell([*heading, *kept_lines(recorded.record, args.subject)])
+    return 0
+
+
+def _explained(plan: Plan, args: argparse.Namespace, heading: Sequence[str] = ()) -> int:
     explain = explainer(plan)
     chosen = subjects(plan, args.subject)
     if args.why_not is not None:
@@ -51,13 +77,15 @@ def run(args: argparse.Namespace) -> int:
     elif args.json:
         print(json_text([explain.to_json(judgement) for judgement in chosen]))
     else:
-        tell(["\n\n".join("\n".join(_about(plan, explain, judgement)) for judgement in chosen)])
+        tell([*heading, "\n\n".join("\n".join(_about(plan, explain, judgement)) for judgement in chosen)])
     return 0
 
 
 def _gives(plan: Plan, judgement: Judgement, setting: str, args: argparse.Namespace) -> bool:
     """Whether a setting would be taken, and lead to a launch with the value asked for."""
     conditions = conditions_of(args)
+    if is_recorded(args.model):
+        return False  # it was launched already
     try:
         tried = session_of(args).plan(args.model, conditions._replace(settings=(*conditions.settings, setting)))
     except BadInput:

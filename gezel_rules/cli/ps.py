@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from gezel_rules import places
-from gezel_rules.cli.shown import json_text
+from gezel_rules.cli.shown import columns, json_text
 from gezel_rules.runtime.registry import Entry, running
 
 
@@ -31,10 +31,8 @@ def run(args: argparse.Namespace, out: TextIO | None = None) -> int:
 def _table(entries: Sequence[Entry]) -> list[str]:
     if not entries:
         return ["no engine is running"]
-    rows = [("MODEL", "ENGINE", "PID", "UP", "URL", "ID")]
-    rows += [(e.model, e.engine, str(e.pid), _age(e), e.url or "loading", _name(e)) for e in entries]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    rows = [(e.model, e.engine, str(e.pid), _age(e), e.url or "loading", _name(e)) for e in entries]
+    return columns(("MODEL", "ENGINE", "PID", "UP", "URL", "ID"), rows)
 
 
 def _name(entry: Entry) -> str:

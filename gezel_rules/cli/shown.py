@@ -7,7 +7,7 @@ import sys
 TYPE_CHECKING = False  # type checkers know this name; typing itself is left to those who need it
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from gezel_rules.engines.family import Report
@@ -31,6 +31,13 @@ def tell(lines: Iterable[str]) -> None:
 def count(number: int, what: str, many: str = "") -> str:
     """``1 file``, ``2 files``, ``2 entries``."""
     return f"{number} {what if number == 1 else many or what + 's'}"
+
+
+def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Rows of cells below each other, as wide as the widest."""
+    table = [head, *rows]
+    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:

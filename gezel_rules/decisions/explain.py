@@ -12,8 +12,9 @@ from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.lang.evaluate import EvaluationError
 from gezel_rules.policy.model import STAND_DOWNS, Rule
 
-_LEVELS = {"policy": "policy default", "gguf": "GGUF header", "operator": "operator", "environment": "environment",
-           "machine": "operator, machine-wide", "catalog": "catalog entry"}  # fmt: skip
+LEVELS = {"policy": "policy default", "gguf": "GGUF header", "operator": "operator", "environment": "environment",
+          "machine": "operator, machine-wide", "catalog": "catalog entry"}  # fmt: skip
+"""Precedence levels as people call them."""
 
 
 def block(explain: Explainer, judgement: Judgement) -> Iterator[str]:
@@ -44,7 +45,7 @@ def said_value(explain: Explainer, judgement: Judgement) -> str:
 
 def level_words(explain: Explainer, judgement: Judgement) -> str:
     """The level that won, and the values of the levels below that it beat."""
-    words = _LEVELS.get(explain.level(judgement), explain.level(judgement))
+    words = LEVELS.get(explain.level(judgement), explain.level(judgement))
     winner = judgement.winner
     fact = explain.trace.facts.get(winner.rule.then) if winner else None
     if fact is not None and fact.beaten:

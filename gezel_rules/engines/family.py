@@ -113,6 +113,14 @@ class CompanionName(NamedTuple):
     formats: tuple[str, ...] | None
 
 
+class BufferPool(NamedTuple):
+    """A row of ``buffer_pools``, a table that a family may have: the ``pool`` of a plan for buffers whose names it
+    ``matches``; ``None``: the part of the name in brackets."""
+
+    matches: str
+    pool: str | None
+
+
 class Report(NamedTuple):
     """Something to be told: as plain JSON, and as lines for people, which are made when they are wanted."""
 

@@ -70,6 +70,10 @@ class Fit(Protocol):
         policy has no step left."""
         ...
 
+    def lessened(self, share: float) -> Fit:
+        """The same with only that share of each device counted on, as after steps down."""
+        ...
+
     @property
     def share(self) -> float:
         """How much of each device is counted on, after the steps down."""
@@ -161,6 +165,15 @@ class Family(Protocol):
         """The ``header`` block of a model on disk, parsed from the text that an entry has (``text.text``, with its
         key); ``origin`` says where it was read. Raises BadInput when the file cannot be read, or when what it says
         contradicts the rest of it."""
+        ...
+
+    def describe(self, model: ModelFile, origin: str) -> str:
+        """A model as the text of a ``header`` block with its key, short enough to be kept; ``origin`` says where it was
+        read."""
+        ...
+
+    def described(self, text: str, name: str) -> ModelFile:
+        """The model of such a text, which ``name`` is the name of. Raises BadInput with what is wrong with it."""
         ...
 
     def check_description(self, node: Node, problems: list[Problem]) -> None:

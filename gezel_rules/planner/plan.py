@@ -104,6 +104,7 @@ def plan_without(plan: Plan, part: str, held: Mapping[str, int] | None = None) -
     failed = {**plan.subject.family.leaves_out, DRAFTER: "launch.draft_failed"}
     if part not in failed:
         return None
+    plan = _beside(plan, held)
     facts, fit = _now(plan, held)
     facts |= {failed[part]: Fact(True, "this launch")}
     after = _again(plan, fit.with_facts(facts), facts)
@@ -122,6 +123,7 @@ def plan_degraded(plan: Plan, held: Mapping[str, int] | None = None) -> Plan | N
 
     ``None`` when policy has no step left, or what is left would not fit.
     """
+    plan = _beside(plan, held)
     taken, (facts, fit) = plan.memory, _now(plan, held)
     less = fit if fit.exceeded_by(taken) else fit.degraded(taken)
     while less is not None:
@@ -130,6 +132,11 @@ def plan_degraded(plan: Plan, held: Mapping[str, int] | None = None) -> Plan | N
             return None if after.refused else after
         less = less.degraded(taken)
     return None
+
+
+def _beside(plan: Plan, held: Mapping[str, int] | None) -> Plan:
+    """The plan with what other launches hold now."""
+    return plan if held is None else plan._replace(request=plan.request._replace(held=held))
 
 
 def _now(plan: Plan, held: Mapping[str, int] | None) -> tuple[dict[str, Fact], Fit]:

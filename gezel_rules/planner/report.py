@@ -1,4 +1,4 @@
-"""A plan as the JSON that ``plan --json``, records and checks read."""
+"""A plan as the JSON that ``plan --json`` and checks read; ``record`` has what the journal keeps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from gezel_rules.decisions.trace import Explainer
 from gezel_rules.engines import plain_functions
-from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.vocabulary import units
 from gezel_rules.planner.nearest import nearest
 from gezel_rules.planner.plan import Plan, plan_degraded, plan_without_drafter
@@ -45,26 +44,6 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             "files": [{"policy": file.policy, "version": file.version} for file in policies.files],
         },
         "refused": refusal(plan, explain),
-    }
-
-
-def plan_record(plan: Plan) -> dict[str, Any]:
-    """What the journal keeps of a plan: every fact it was decided on, the policies' digest, the decisions' values.
-
-    The engine's and the operator's secrets are not among the facts; extra arguments were checked for them.
-    """
-    facts = {
-        name: {"value": None if fact.value is UNKNOWN else fact.value, "unknown": fact.value is UNKNOWN,
-               "source": fact.source, "level": fact.level}
-        for name, fact in plan.trace.facts.items()
-    }  # fmt: skip
-    values = {name: judgement.value for name, judgement in plan.trace.judgements.items()}
-    return {
-        "facts": facts,
-        "policy": plan.trace.policies.digest,
-        "decisions": {name: None if value is UNKNOWN else value for name, value in values.items()},
-        "summary": summary(plan, explainer(plan)),
-        "memory": _memory(plan),
     }
 
 

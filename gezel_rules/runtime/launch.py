@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.family import DRAFTER
 from gezel_rules.errors import BadInput, EngineFailed, why
+from gezel_rules.facts.secrets import hidden
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import journal, killed, leases, process, recover, registry, supervise
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
@@ -49,7 +50,7 @@ def launched(
         engine, failed = None, None
         try:
             with interrupts.held():
-                engine = _begin(order, rules, state_dir, environ, access)
+                engine = _begin(order, rules, state_dir, environ, access, tried)
             failed = _await(engine, guide, rules, state_dir)
             if failed is None:
                 yield engine
@@ -61,18 +62,23 @@ def launched(
 
 
 def _begin(
-    order: Order, rules: Supervision, state_dir: Path, environ: Mapping[str, str], access: supervise.Access
-) -> Launched:
-    """Start the process and write down everything others must know of it."""
+    order: Order, rules: Supervision, state_dir: Path, environ: Mapping[str, str], access: supervise.Access,
+    recovered: Sequence[str],
+) -> Launched:  # fmt: skip
+    """Start the process, after the steps of recovery that brought it here, and write down everything others must know
+    of it."""
     _make(order.folders)
     before = killed.look()
     running = supervise.start(
         order.engine, order.contract, order.argv, order.env,
         environ=environ, state_dir=state_dir, rules=rules, label=order.model, access=access,
     )  # fmt: skip
-    begun = {"engine": order.engine.command, "argv": order.argv, "model": order.model, "started": time.time()}
+    begun = {
+        "engine": order.engine.command, "argv": hidden(running.argv), "started": time.time(), "model": order.model,
+        **({"recovery": list(recovered)} if recovered else {}),
+    }  # fmt: skip
     try:
-        record_file = journal.append(state_dir, {**order.record, "launch": begun}, running.log.secrets)
+        record_file = journal.append(state_dir, running.id, {**order.record, "launch": begun}, running.log.secrets)
         lease = leases.take(state_dir, order.pools, running.pid)
         entry_file = registry.enter(state_dir, entry_of(running, order, record_file))
         return Launched(running, order, rules, record_file, entry_file, lease, before)
@@ -116,15 +122,22 @@ def _await(engine: Launched, guide: Guide, rules: Supervision, state_dir: Path) 
     outcome: dict[str, Any] = {"ready": result.ready, "seconds": round(result.seconds, 3), **told(verdict)}
     if result.ready:
         registry.enter(state_dir, entry_of(running, order, engine.record_file))
-        journal.amend(engine.record_file, running.log.secrets, outcome=outcome)
+        _write_down(engine, outcome=outcome)
         if guide.gpu and verdict is not None and verdict.gpu in UNUSED:
             guide.say(f"the GPU is not in use: {verdict.gpu}{f' ({verdict.detail})' if verdict.detail else ''}")
         return None
     outcome["exit_status"] = result.exit_status
-    journal.amend(engine.record_file, running.log.secrets, outcome=outcome)
+    _write_down(engine, outcome=outcome)
     how = exit_words(result.exit_status) if result.exit_status is not None else f"was not ready after {timeout:.0f} s"
     message = failure_message(how, verdict, incident(running, order, result.exit_status, verdict, state_dir))
     return Failed(result.exit_status, _class(engine, result.exit_status, verdict, guide), message)
+
+
+def _write_down(engine: Launched, **more: Any) -> None:
+    """Add to the record, with the figures that the engine has told until now."""
+    figures = engine.running.figures.data()
+    told = {"figures": figures} if figures else {}
+    journal.amend(engine.record_file, engine.running.log.secrets, **more, **told)
 
 
 def _judged(engine: Launched, exit_status: int | None, guide: Guide) -> Verdict | None:
@@ -202,6 +215,7 @@ def death_of(engine: Launched, guide: Guide, state_dir: Path) -> Death:
         step = recover.step_after_death(engine.rules.steps, failure, order.parts, guide.can, early=early)
         _blame(order, failure, step, engine.rules, state_dir, early)
     kept = incident(running, order, exit_status, verdict, state_dir)
+    _write_down(engine, death=told(verdict))
     told_failure = EngineFailed(failure_message(exit_words(exit_status), verdict, kept))
     following = guide.again(step) if step else None
     return Death(told_failure, following, _again(step)) if step and following else Death(told_failure)
@@ -242,8 +256,7 @@ def _finish(engine: Launched, rules: Supervision, interrupts: Interrupts, failed
         leases.release(engine.lease)
         registry.leave(engine.entry_file)
         if not failed:
-            ended = {"exit_status": exit_status, "time": time.time()}
-            journal.amend(engine.record_file, engine.running.log.secrets, ended=ended)
+            _write_down(engine, ended={"exit_status": exit_status, "time": time.time()})
 
 
 def _recovered(

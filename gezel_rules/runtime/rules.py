@@ -8,6 +8,7 @@ from gezel_rules.planner.needs import Endpoint, EngineAddress, EngineLogs, KillE
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.record import NamedTuple
 from gezel_rules.regex import Regex
+from gezel_rules.runtime.figures import FigureLines, figure_lines
 
 __all__ = ["Step", "Supervision", "argument", "supervision"]
 
@@ -17,7 +18,7 @@ class Supervision(NamedTuple):
     port in a log line; ``probe`` and ``answer_idle``: what one question whether it is up may take, and one line of an
     answer;
     ``short_memory``: percent of PSI's ``full avg10`` from which a SIGKILL is one for lack of memory, else it is of the
-    class ``from_outside``."""
+    class ``from_outside``; ``figures`` are lines in which an engine tells its own."""
 
     host_flag: str
     host_assumed: str
@@ -36,6 +37,7 @@ class Supervision(NamedTuple):
     short_memory: float
     from_outside: str
     logs: EngineLogs
+    figures: FigureLines = FigureLines()
 
     def ready_timeout(self, model_bytes: int) -> float:
         """Seconds a model of this size may take to load."""
@@ -65,6 +67,7 @@ def supervision(policies: PolicySet) -> Supervision:
         short_memory=kill.percent,
         from_outside=kill.otherwise,
         logs=policies.row("engine_logs", "file", EngineLogs),
+        figures=figure_lines(policies),
     )
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from gezel_rules.engines.family import Contract, Program
 from gezel_rules.engines.openai_http import Address
 from gezel_rules.errors import BadInput, EngineFailed, why
+from gezel_rules.facts.secrets import secret_values
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import process, tether
 from gezel_rules.runtime.engine_log import EngineLog
+from gezel_rules.runtime.figures import Figures
 from gezel_rules.runtime.port_claims import PortClaims
 from gezel_rules.runtime.rules import Supervision, argument
 from gezel_rules.runtime.state_files import new_id
@@ -29,16 +31,17 @@ _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach
 
 class Running:
     """A started engine. ``address`` has port 0 until the log says which port it took; ``token`` and ``process.pid``
-    are its identity; ``key`` opens its API; ``contract`` says how it is spoken to."""
+    are its identity; ``key`` opens its API; ``contract`` says how it is spoken to; ``figures`` are what it told."""
 
-    __slots__ = ("address", "argv", "claims", "contract", "engine", "id", "key", "log", "process", "token")
+    __slots__ = ("address", "argv", "claims", "contract", "engine", "figures", "id", "key", "log", "process", "token")
 
     def __init__(
         self, process_: subprocess.Popen[bytes], engine: Program, contract: Contract, argv: Sequence[str], key: str,
-        log: EngineLog, claims: PortClaims, address: Address, launch_id: str,
+        log: EngineLog, claims: PortClaims, address: Address, launch_id: str, figures: Figures,
     ) -> None:  # fmt: skip
         self.process, self.engine, self.contract, self.argv = process_, engine, contract, tuple(argv)
         self.key, self.log, self.claims, self.address, self.id = key, log, claims, address, launch_id
+        self.figures = figures
         self.token = process.started(process_.pid) or ""
 
     @property
@@ -83,9 +86,15 @@ def start(
     argv = _with_port(argv, access.port, rules)
     address = wanted_address(argv, rules)
     key = environ.get(contract.key_variable) or access.key or new_key(contract.key_tail)
-    launch_id, claims = new_id(), PortClaims(rules.listening)
+    launch_id, claims, figures = new_id(), PortClaims(rules.listening), Figures(rules.figures)
     path = _log_path(state_dir, label, launch_id, rules.logs.launches)
-    log = EngineLog(path, rules.logs, key.split(","), None if address.port else claims.hear)
+
+    def hear(line: str) -> None:
+        figures.take(line)
+        if not address.port:
+            claims.hear(line)
+
+    log = EngineLog(path, rules.logs, (*key.split(","), *secret_values(environ)), hear)
     command = [*_tethered(), *engine.command, *argv]
     try:
         child = subprocess.Popen(
@@ -94,7 +103,7 @@ def start(
         )  # fmt: skip
     except OSError as error:
         raise EngineFailed(f"cannot start {engine.command[0]}: {error.strerror}") from None
-    running = Running(child, engine, contract, argv, key.split(",")[0], log, claims, address, launch_id)
+    running = Running(child, engine, contract, argv, key.split(",")[0], log, claims, address, launch_id, figures)
     assert child.stdout is not None
     log.read_from(child.stdout)
     return running

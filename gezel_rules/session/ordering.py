@@ -10,7 +10,7 @@ from gezel_rules.engines.family import DEGRADATION, DRAFTER
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.planner.needs import Step
 from gezel_rules.planner.plan import Plan, build_of, plan_degraded, plan_without
-from gezel_rules.planner.report import plan_record
+from gezel_rules.planner.record import plan_record
 from gezel_rules.runtime.journal import MODEL_PATH
 from gezel_rules.runtime.order import Guide, Order
 

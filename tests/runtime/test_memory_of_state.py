@@ -91,8 +91,10 @@ def test_no_state_directory_is_no_lease(state):
 
 
 def test_journal_records_are_kept_apart_and_hold_no_secret(state):
-    first = journal.append(state, {"plan": {"argv": ["-m", "x"]}, "note": 'key "s3cret\\"'}, ['s3cret\\"'])
-    second = journal.append(state, {"plan": 2})
+    first = journal.append(
+        state, "20260101T000000-a", {"plan": {"argv": ["-m", "x"]}, "note": 'key "s3cret\\"'}, ['s3cret\\"']
+    )
+    second = journal.append(state, "20260101T000000-b", {"plan": 2})
     journal.amend(first, ['s3cret\\"'], outcome={"ready": True, "said": 's3cret\\"'})
     both = {path.name: record for path, record in journal.records(state)}
     assert list(both) == sorted([first.name, second.name])

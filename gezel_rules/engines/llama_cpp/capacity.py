@@ -26,7 +26,7 @@ from gezel_rules.engines.llama_cpp.memory_use import as_policies_read, memory_us
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 from gezel_rules.engines.llama_cpp.rows import KvType, PlacementMode, Window
 from gezel_rules.engines.plain_functions import CALLABLES
-from gezel_rules.engines.pools import Pool, PoolKind, device_pools, ram_pool
+from gezel_rules.engines.pools import Pool, PoolKind, device_pools, lessened, ram_pool
 from gezel_rules.facts.fact import UNKNOWN, Fact
 
 if TYPE_CHECKING:
@@ -96,6 +96,11 @@ class Capacity:
         policy has no step left."""
         inputs = less(self.inputs, memory)
         return _chosen(self._again(inputs)) if inputs else None
+
+    def lessened(self, share: float) -> Capacity:
+        """The same with only that share of each card counted on."""
+        cards = tuple(lessened(card, share) for card in self.inputs.offered)
+        return _chosen(self._again(self.inputs._replace(offered=cards, cards=cards, share=share)))
 
     @property
     def share(self) -> float:

@@ -92,6 +92,16 @@ def _read(node: Node) -> Header:
     return header
 
 
+def read_text(text: str, name: str) -> Header:
+    """The header that a text describes, as ``describe_header`` writes it; ``name`` is what messages call it. Raises
+    BadInput with all problems."""
+    root = parse_yaml(Text(name, text))
+    block = root.value.get("header") if isinstance(root.value, dict) else None
+    if block is None:
+        raise BadInput(root.problem("no 'header' block"))
+    return _read(block)
+
+
 def checked_header_block(node: Node, problems: list[Problem]) -> Header:
     """``read_header_block``, and what in the block contradicts the rest of it among the problems."""
     before = len(problems)

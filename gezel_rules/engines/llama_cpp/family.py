@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from gezel_rules.engines.family import Contract, MemoryCommand
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gezel_rules.documents.declare import Kind
     from gezel_rules.documents.source import Node
     from gezel_rules.engines.family import OutsideSetting, Probe, Program, Report
-    from gezel_rules.engines.protocol import Facts, Fit, Tables
+    from gezel_rules.engines.protocol import Facts, Fit, ModelFile, Tables
     from gezel_rules.engines.subject import Subject
     from gezel_rules.errors import Problem
     from gezel_rules.facts.fact import Fact
@@ -113,6 +113,16 @@ class LlamaCpp:
         from gezel_rules.engines.llama_cpp.described_header import describe_file
 
         return describe_file(self.read_model(path, None), origin)
+
+    def describe(self, model: ModelFile, origin: str) -> str:
+        from gezel_rules.engines.llama_cpp.described_header import describe_header
+
+        return describe_header(cast("Header", model), origin)
+
+    def described(self, text: str, name: str) -> Header:
+        from gezel_rules.engines.llama_cpp.described_header import read_text
+
+        return read_text(text, name)
 
     def check_description(self, node: Node, problems: list[Problem]) -> None:
         from gezel_rules.engines.llama_cpp.described_header import checked_header_block

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gezel_rules.engines.family import CompanionName, NearestStep, SummaryRow
+from gezel_rules.engines.family import BufferPool, CompanionName, NearestStep, SummaryRow
 from gezel_rules.engines.llama_cpp.embedded_flags import Build, Default, FlagRow, TensorRule
 from gezel_rules.engines.llama_cpp.memory.tables import (
     Amx,
@@ -73,6 +73,12 @@ _EMBEDDED = {
     "embedded_flags": TableNeed(record=FlagRow),
     "embedded_tensor_rules": TableNeed(("all experts", "experts"), TensorRule),
 }
+_FIGURES = {
+    "buffer_lines": TableNeed(of="str", listed=True, groups=("name", "part", "mib")),
+    "buffer_parts": TableNeed(of="str"),
+    "buffer_pools": TableNeed(record=BufferPool),
+    "draft_lines": TableNeed(of="str", listed=True, groups=("accepted", "drafted")),
+}
 _WORDS = {word.rows_of: TableNeed() for word in WORDS if word.rows_of}
 
-NEEDS = Needs({**_WORDS, **_PLAN, **_MEMORY, **_EMBEDDED}, DECISIONS)
+NEEDS = Needs({**_WORDS, **_PLAN, **_MEMORY, **_EMBEDDED, **_FIGURES}, DECISIONS)

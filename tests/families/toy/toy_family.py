@@ -71,6 +71,9 @@ class ToyFit:
     def degraded(self, memory: MemoryUse) -> None:
         return None
 
+    def lessened(self, share: float) -> ToyFit:
+        return self
+
     def exceeded_by(self, memory: MemoryUse) -> bool:
         return False
 
@@ -158,9 +161,13 @@ class ToyFamily:
         return Anything()
 
     def describe_file(self, path: str, origin: str) -> Any:
-        toy = self.read_model(path, None)
-        text = f"header: {{weights_bytes: {toy.weights_bytes}, bytes_per_token: {toy.bytes_per_token}}}\n"
-        return parse_yaml(Text(origin, text)).value["header"]
+        return parse_yaml(Text(origin, self.describe(self.read_model(path, None), origin))).value["header"]
+
+    def describe(self, model: Any, origin: str) -> str:
+        return f"header: {{weights_bytes: {model.weights_bytes}, bytes_per_token: {model.bytes_per_token}}}\n"
+
+    def described(self, text: str, name: str) -> Toy:
+        return Toy(**parse_yaml(Text(name, text)).value["header"].plain())
 
     def check_description(self, node: Any, problems: list[Any]) -> None:
         return None
