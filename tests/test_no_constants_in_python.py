@@ -16,6 +16,7 @@ import pytest
 
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.places import policies_dir
+from gezel_rules.policy.files import all_paths
 
 CODE = Path(__file__).parent.parent / "gezel_rules"
 MODULES = sorted(CODE.rglob("*.py"))
@@ -55,7 +56,7 @@ def _read() -> tuple[dict[str, Any], set[str], set[str]]:
     tables: dict[str, Any] = {}
     flags: set[str] = set()
     logs: set[str] = set()
-    for path in sorted(policies_dir().rglob("*.yaml")):
+    for path in all_paths(policies_dir()):
         plain = load_yaml(path).plain()
         if path.parent.name == "logs":
             logs |= set(_looked_for(plain))

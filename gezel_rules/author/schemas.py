@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gezel_rules import DEFAULT_FAMILY
+from gezel_rules.author.testing.form import TESTS
 from gezel_rules.catalog.entry import ENTRY
 from gezel_rules.documents.declare import Kind, Shape
 from gezel_rules.documents.json_schema import json_schema
@@ -48,6 +49,7 @@ FORMS = (
     Form("layer", "Layer over policies", LAYER, BLOCKS),
     Form("log-policy", "Log policy", LOG_POLICY),
     Form("record", "Record of a launch", RECORD),
+    Form("policy-test", "Policy tests", TESTS),
 )
 
 

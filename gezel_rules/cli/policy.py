@@ -1,6 +1,7 @@
-"""``gezel-rules policy check [DIR]`` and ``policy show [NAME]``: for those who maintain the rules.
+"""``gezel-rules policy check``, ``policy test`` and ``policy show``: for those who maintain the rules.
 
-Exit status of ``check``: 0 when everything loads (stale evidence is a warning), 2 when something is broken.
+Exit status of ``check``: 0 when everything loads (stale evidence is a warning), 2 when something is broken; of
+``test``: 0 when all is as the tests expect, 1 when something is not, 2 for a file that is at fault.
 """
 
 from __future__ import annotations
@@ -23,13 +24,18 @@ from gezel_rules.planner.policies import LANGUAGES
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments."""
-    parser.add_argument("action", metavar="ACTION", choices=("check", "show"), help="check or show")
+    parser.add_argument("action", metavar="ACTION", choices=("check", "test", "show"), help="check, test or show")
     parser.add_argument(
-        "what", metavar="DIR|NAME", nargs="?",
-        help="check: the directory; show: a decision, flag, table, policy, fact or area (default: all policies)",
+        "what", metavar="DIR|NAME", nargs="*",
+        help="check: the directory; test: the directory, files, policies or decisions (default: everything); show: a "
+        "decision, flag, table, policy, fact or area (default: all policies)",
     )  # fmt: skip
     parser.add_argument(
         "--effective", action="store_true", help="show: as they hold here, with what site and user lay over them"
+    )
+    parser.add_argument("--coverage", action="store_true", help="test: what no case shows of rules and conditions")
+    parser.add_argument(
+        "--mutation", "--mutate", action="store_true", help="test: changes to the policies that no case notices"
     )
     add_family(parser)
 
@@ -37,14 +43,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Namespace) -> argparse.Namespace:
     """NAME may look like an option: what this command does not know as one is the name of a flag."""
     args, rest = parser.parse_known_intermixed_args(argv, chosen)
-    if rest and (args.action != "show" or args.what is not None or len(rest) > 1):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    args.what = rest[0] if rest else args.what
+    if args.action == "test":
+        args.what += rest
+        return args
+    given = [*args.what, *rest]
+    if len(given) > 1 or (rest and args.action != "show"):
+        parser.error(f"unrecognized arguments: {' '.join(rest or given[1:])}")
+    args.what = given[0] if given else None
     return args
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check or show. Raises BadInput."""
+    """Check, test or show. Raises BadInput."""
+    if args.action == "test":
+        from gezel_rules.cli.tested import test
+
+        return test(session_of(args), args.what, args)
     return _check(args) if args.action == "check" else _show(args)
 
 

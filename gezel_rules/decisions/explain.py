@@ -160,7 +160,7 @@ def _behind(explain: Explainer, judgement: Judgement) -> list[Judgement]:
 def _kept_from(explain: Explainer, judgement: Judgement, value: str) -> Iterator[str]:
     """The rules of a decision that would give the value, and candidates of that name that were turned down."""
     for rule, why in explain.beaten(judgement):
-        if _gives(explain, judgement, rule, value):
+        if rule_gives(explain, judgement, rule, value):
             yield f"  {judgement.decision.name} is not {value}: rule {rule}: {why}"
     for other in sources(explain, judgement):
         if other.decision.hit == "search":
@@ -187,7 +187,8 @@ def same(found: Any, value: str) -> bool:
     return say(found).replace(",", "") == text
 
 
-def _gives(explain: Explainer, judgement: Judgement, label: str, value: str) -> bool:
+def rule_gives(explain: Explainer, judgement: Judgement, label: str, value: str) -> bool:
+    """Whether a rule (of a search: with its candidate), as ``beaten`` labels it, gives a value as people write it."""
     if judgement.decision.hit == "search":
         return label.endswith(f"({value})")
     rule = next((r for r in judgement.decision.rules if r.id == label), None)

@@ -144,6 +144,13 @@ class PolicySet:
         """The decisions that are options of the engine, in the order of argv."""
         return self.judged.flags
 
+    def changed(self, decision: Decision) -> PolicySet:
+        """The same set with a decision in the place of the one of its name; what was parsed of the others serves."""
+        decisions = {**self.decisions, decision.name: decision}
+        other = PolicySet(lambda: self.judged._replace(decisions=decisions), self.tables, self.files, "", self.beside)
+        other._trees = self._trees
+        return other
+
     def rows(self, table: str, record: type[R]) -> Mapping[str, R]:
         """A table's rows by name, as records whose fields are columns."""
         found: Mapping[str, R] | None = self._records.get((table, record))

@@ -15,6 +15,7 @@ from gezel_rules.author.check import Against, Report, check_directory
 from gezel_rules.cli import main
 from gezel_rules.places import policies_dir, schemas_dir
 from gezel_rules.planner.policies import LANGUAGES
+from gezel_rules.policy.files import all_paths
 
 KV, WINDOW, LOGS = "llama-cpp/kv.yaml", "llama-cpp/window.yaml", "llama-cpp/logs/"
 AGAINST = Against(
@@ -122,7 +123,7 @@ def _mutated(text: str, chance: random.Random) -> str:
 
 
 def _counts(directory: Path) -> Iterator[int]:
-    for path in sorted(directory.rglob("*.yaml")):
+    for path in all_paths(directory):
         text, chance = path.read_text(), random.Random(path.name)
         for _ in range(MUTATIONS):
             path.write_text(_mutated(text, chance))

@@ -15,6 +15,7 @@ from gezel_rules.cli import main
 from gezel_rules.documents.source import load_yaml
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.policies import LANGUAGES
+from gezel_rules.policy.files import all_paths
 
 NEEDS = LANGUAGES["llama-cpp"]().needs()
 BY_CALL = ("rows", "row", "listed", "unlisted")
@@ -50,7 +51,7 @@ def test_every_table_that_code_reads_is_declared() -> None:
 
 
 def test_every_decision_that_code_reads_is_declared() -> None:
-    known = {name for path in policies_dir().rglob("*.yaml") for name in load_yaml(path).plain().get("decisions", ())}
+    known = {name for path in all_paths(policies_dir()) for name in load_yaml(path).plain().get("decisions", ())}
     read = _read_by_code("value", "get", "judgements") & known
     assert len(read) > 6
     assert sorted(read - set(NEEDS.decisions)) == []
@@ -92,7 +93,7 @@ def test_a_set_without_them_is_refused(copy: Path, capsys: pytest.CaptureFixture
         "policies/llama-cpp/placement.yaml: nothing speaks of this; did you mean 'placement_words', of which this "
         "program speaks and which is not there?",
         "policies/memory/capacity.yaml: table 'pool_kinds' has no row 'ram', which this program reads",
-        f"checked {len(list(copy.rglob('*.yaml')))} files: 5 problems",
+        f"checked {len(all_paths(copy))} files: 5 problems",
     ]
     assert main(["--policies", str(copy), "plan", "qwen3-8b", "--host", "rtx-4090"]) == 2
     assert capsys.readouterr().err == (
