@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gezel_rules.author.testing.form import NOT_SET, TESTS
-from gezel_rules.author.testing.given import Given, Words, plain, read_given
+from gezel_rules.author.testing.given import Given, Words, plain, read_given, read_value, shown
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value, read
 from gezel_rules.errors import Problem
@@ -103,11 +103,23 @@ def _cases(name: str, said: Value, policy: str, base: Given, words: Words, probl
     for says, case in said.value.items():
         if says != "given" and case.complete:
             _require_rules(case, name, rules, problems)
-            given = read_given(case.value.get("given"), words, problems)
-            _require_others(case, name, given, problems)
+            value, rule = read_value(name, case["expect"].node, words, problems), case.at("rule") or ""
             rejects = tuple((row, rule.value) for row, rule in (case.at("rejects") or {}).items())
-            value, rule = plain(case["expect"].node), case.at("rule") or ""
-            yield Case(says, case.node, name, given.over(base), value, rule, rejects)
+            for note, given in _each(case, read_given(case.value.get("given"), words, problems), words, problems):
+                _require_others(case, name, given, problems)
+                yield Case(f"{says}{note}", case.node, name, given.over(base), value, rule, rejects)
+
+
+def _each(case: Value, given: Given, words: Words, problems: list[Problem]) -> Iterator[tuple[str, Given]]:
+    """What is given, once with every value under ``each``, and how that is said behind the case's sentence."""
+    each = case.value.get("each")
+    if each is None:
+        yield "", given
+        return
+    for name, values in each.value.items():
+        for value in values.value:
+            found = read_given(Value({name: value}, value.node, each.kind), words, problems)
+            yield f" ({name}: {shown(plain(value.node))})", found.over(given)
 
 
 def _require_rules(case: Value, decision: str, rules: list[str], problems: list[Problem]) -> None:

@@ -32,9 +32,10 @@ CASE = Shape(
     "a case",
     {
         "given": optional(GIVEN, "What is otherwise than above."),
+        "each": optional(Map(List(ANYTHING, least=1, noun="value")), "As given, once with each of these values."),
         "expect": required(ANYTHING, "The decision's value. Of a record, the parts that are to be held against it."),
         "rule": optional(TEXT, "The rule that decides."),
-        "rejects": optional(Map(TEXT), "Of a search: candidates that are turned down, each with the rule."),
+        "rejects": optional(Map(TEXT), "Of a search: candidates turned down, in this order, each with the rule."),
     },
     "What one decision makes of given facts. Its key is a sentence that says what is so.",
 )

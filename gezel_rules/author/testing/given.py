@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -10,15 +11,18 @@ from gezel_rules.author.testing.form import NOT_SET, UNKNOWN_WORD
 from gezel_rules.decisions.words import say
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value
-from gezel_rules.errors import BadInput, Problem
+from gezel_rules.errors import Problem
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.setting_values import SettingSpec, WrongValueError, value_of
+from gezel_rules.lang.evaluate import EvaluationError
 from gezel_rules.lang.types import Function, Type
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.record import NamedTuple
 
 ANYTHING, REST = "*", "..."
 """Of a function's arguments: one that may be anything, and any that follow."""
+AMOUNTS = ("bytes", "tokens")
+"""Units whose amounts people write with a scale."""
 _CALL = re.compile(r"([a-z][a-z0-9_]*)\((.*)\)")
 _CELL = re.compile(r"([a-z][a-z0-9_.]*)\[([^\]]+)\](?:\.([a-z][a-z0-9_]*))?")
 _WORDS = {"true": True, "false": False, NOT_SET: None, UNKNOWN_WORD: UNKNOWN}
@@ -83,7 +87,7 @@ def read_given(said: Value | None, words: Words, problems: list[Problem]) -> Giv
         if name in words.facts:
             facts[name] = _fact(name, child.node, words, problems)
         elif name in words.policies.decisions:
-            decisions[name] = plain(child.node)
+            decisions[name] = read_value(name, child.node, words, problems)
         elif (call := _CALL.fullmatch(name)) and call[1] in words.functions:
             answers.append(Answer(call[1], _arguments(call[2]), plain(child.node)))
         elif (cell := _CELL.fullmatch(name)) and _is_cell(cell, words.policies):
@@ -97,6 +101,22 @@ def read_given(said: Value | None, words: Words, problems: list[Problem]) -> Giv
 def plain(node: Node) -> Any:
     """A value as it stands there; 'not set' is none, and 'unknown' unknown."""
     return _meant(node.plain())
+
+
+def read_value(decision: str, node: Node, words: Words, problems: list[Problem]) -> Any:
+    """A decision's value; where it has a unit, an amount may be written as people do: 64k, 24 GiB."""
+    value, unit = plain(node), words.policies.decisions[decision].unit
+    if not isinstance(value, str) or unit not in AMOUNTS:
+        return value
+    return _converted(SettingSpec(decision, "integer", unit=unit), value, node, problems)
+
+
+def _converted(spec: SettingSpec, value: Any, node: Node, problems: list[Problem]) -> Any:
+    try:
+        return value_of(spec, value)
+    except WrongValueError as error:
+        problems.append(node.problem(f"'{spec.name}' {error}"))
+        return UNKNOWN
 
 
 def _meant(value: Any) -> Any:
@@ -118,12 +138,8 @@ def _fact(name: str, node: Node, words: Words, problems: list[Problem]) -> Any:
     choices = tuple(map(str, words.policies.tables.get(rows, ())))
     of_list = type_.kind == "list"
     spec = SettingSpec(name, type_.kind, None if of_list else choices or None, type_.unit)
-    try:
-        found = value_of(spec, value)
-    except WrongValueError as error:
-        problems.append(node.problem(f"'{name}' {error}"))
-        return UNKNOWN
-    for item in [item for item in found if item not in choices] if of_list and choices else ():
+    found = _converted(spec, value, node, problems)
+    for item in [item for item in found if item not in choices] if isinstance(found, list) and choices else ():
         problems.append(node.problem(f"'{item}' is no row of '{rows}'{did_you_mean(item, choices)}"))
     return found
 
@@ -153,7 +169,7 @@ def changed_tables(given: Given, policies: PolicySet) -> dict[str, Any]:
 
 
 def answering(answers: Iterable[Answer], names: Iterable[str]) -> dict[str, Callable[..., Any]]:
-    """Functions that give these answers. Each raises BadInput for a call that none of them fits."""
+    """Functions that give these answers. Each raises EvaluationError for a call that none of them fits."""
     by_name: dict[str, list[Answer]] = {name: [] for name in names}
     for answer in answers:
         by_name[answer.function].append(answer)
@@ -165,7 +181,8 @@ def _answerer(name: str, answers: tuple[Answer, ...]) -> Callable[..., Any]:
         for one in answers:
             if one.fits(args):
                 return one.value
-        raise BadInput(f"the case does not say what {name}({', '.join(map(_written, args))}) gives")
+        asked = f"{name}({', '.join(map(_written, args))})"
+        raise EvaluationError(f"the case does not say what {asked} gives", ast.Constant(None))
 
     return answer
 

@@ -59,9 +59,9 @@ class Bench:
 
     def _of(self, case: Case) -> tuple[Mapping[str, Fact], Mapping[str, Any], Mapping[str, Callable[..., Any]]]:
         """What is given to the judge, made once for a case."""
-        found = self._given.get(id(case.node))
+        found = self._given.get(id(case))
         if found is None:
-            found = self._given[id(case.node)] = self._made(case.given)
+            found = self._given[id(case)] = self._made(case.given)
         return found
 
     def _made(self, given: Given) -> tuple[Mapping[str, Fact], Mapping[str, Any], Mapping[str, Callable[..., Any]]]:
@@ -81,6 +81,10 @@ def differences(case: Case, judgement: Judgement) -> Iterator[Difference]:
     for row, expected in case.rejects:
         if turned_down.get(row) != expected:
             yield Difference(f"candidate {row}, turned down by", expected, turned_down.get(row))
+    named = [row for row, _ in case.rejects if row in turned_down]
+    tried = [row for row in turned_down if row in named]
+    if named != tried:
+        yield Difference("order of candidates", named, tried)
 
 
 def _rejects(judged: Any, judgement: Judgement) -> bool:

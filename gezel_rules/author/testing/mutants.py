@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gezel_rules.author.testing.conditions import conditions
@@ -13,8 +13,9 @@ from gezel_rules.lang.sense import claims, excludes
 from gezel_rules.policy.model import STAND_DOWNS, Decision, PolicySet, Rule
 from gezel_rules.record import NamedTuple
 
-KINDS = ("drop", "negate", "value", "bound", "swap")
-"""A rule dropped; a condition turned round; another value given; a bound moved; two rules changed places."""
+KINDS = ("drop", "negate", "value", "bound", "swap", "cell")
+"""A rule dropped; a condition turned round; another value given; a bound moved; two rules, or rows that are tried in
+their order, changed places; another figure or word in a cell."""
 _NEXT: dict[type, type] = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 _OTHER_VERDICT = {"accept": "reject", "reject": "accept"}
 _OTHER_SIGN: dict[type, type] = {
@@ -24,12 +25,16 @@ _OTHER_CALL = {"min": "max", "max": "min"}
 
 
 class Mutant(NamedTuple):
-    """A decision with one thing changed: of which ``kind``, at which ``rule``, in words."""
+    """One thing changed: of which ``kind``, in which decision or table (``of``), at which rule or row (``part``), on
+    which ``line``, in words; and the ``decision`` as it then is, or the ``tables``."""
 
     kind: str
-    rule: Rule
+    of: str
+    part: str
+    line: int
     says: str
-    decision: Decision
+    decision: Decision | None = None
+    tables: Mapping[str, Any] = {}
 
 
 def mutants(decision: Decision, policies: PolicySet) -> Iterator[Mutant]:
@@ -37,13 +42,19 @@ def mutants(decision: Decision, policies: PolicySet) -> Iterator[Mutant]:
     for number, rule in enumerate(decision.rules):
         if rule.id in STAND_DOWNS:
             continue
-        if len(decision.rules) > 1:
-            yield Mutant("drop", rule, "without this rule", _with(decision, number, None))
-        for kind, says, changed in _changes(rule, decision, policies):
-            yield Mutant(kind, rule, says, _with(decision, number, changed))
-        following = decision.rules[number + 1 : number + 2]
-        if following and _order_matters(rule, following[0], decision, policies):
-            yield Mutant("swap", rule, f"behind the next, '{following[0].id}'", _swapped(decision, number))
+        for kind, says, changed in _changed(number, decision, policies):
+            yield Mutant(kind, decision.name, rule.id, rule.line, says, changed)
+
+
+def _changed(number: int, decision: Decision, policies: PolicySet) -> Iterator[tuple[str, str, Decision]]:
+    """Everything that may be changed at one rule."""
+    rule, following = decision.rules[number], decision.rules[number + 1 : number + 2]
+    if len(decision.rules) > 1:
+        yield "drop", "without this rule", _with(decision, number, None)
+    for kind, says, changed in _changes(rule, decision, policies):
+        yield kind, says, _with(decision, number, changed)
+    if following and _order_matters(rule, following[0], decision, policies):
+        yield "swap", f"behind the next, '{following[0].id}'", _swapped(decision, number)
 
 
 def _with(decision: Decision, number: int, rule: Rule | None) -> Decision:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Iterator, Mapping, Sequence
 
+from gezel_rules.author.testing.cells import cell_mutants
 from gezel_rules.author.testing.judge import Bench, Ran
 from gezel_rules.author.testing.mutants import KINDS, Mutant, mutants
-from gezel_rules.author.testing.places import rule_node
+from gezel_rules.decisions.decide import Trace
 from gezel_rules.documents.node import Node
-from gezel_rules.policy.model import Decision, PolicySet, Rule
+from gezel_rules.policy.model import PolicySet
 from gezel_rules.record import NamedTuple
 
 _REASON = re.compile(rf"#\s*survives ({'|'.join(KINDS)}): (\S.*)")
 
 
 class Survivor(NamedTuple):
-    """A mutant that no test noticed, at ``file:line``; ``reason`` is why none can, as the policy says beside the rule
-    ("": it says nothing)."""
+    """A mutant that no case noticed, at ``file:line``: in which decision or table (``of``), at which rule or row
+    (``part``). ``reason`` is why none can, as the policy says beside it ("": it says nothing)."""
 
     place: str
-    decision: str
-    rule: str
+    of: str
+    part: str
     kind: str
     says: str
     reason: str
@@ -45,54 +45,60 @@ class Mutated(NamedTuple):
 
 def mutated(file: str, root: Node, bench: Bench, ran: Sequence[Ran]) -> Mutated:
     """Run all mutants of a policy file; ``ran``: every case of its family, as it went on the policies as they are."""
-    policies, count = bench.words.policies, 0
-    survivors: list[Survivor] = []
-    reasons: dict[tuple[int, str], str] = {}
+    every = [*_of_decisions(file, bench.words.policies), *cell_mutants(root, bench.words.policies)]
+    cases = {name: _judging(name, ran) for name in {mutant.of for mutant in every}}
+    reasons = dict(_reasons(root))
+    survived = [mutant for mutant in every if not _noticed(mutant, cases[mutant.of], bench)]
+    used = {(each.line, each.kind) for each in survived}
+    idle = tuple((f"{file}:{line}", kind) for line, kind in reasons if (line, kind) not in used)
+    return Mutated(file, len(every), tuple(_survivor(file, each, reasons) for each in survived), idle)
+
+
+def _survivor(file: str, mutant: Mutant, reasons: Mapping[tuple[int, str], str]) -> Survivor:
+    reason = reasons.get((mutant.line, mutant.kind), "")
+    return Survivor(f"{file}:{mutant.line}", mutant.of, mutant.part, mutant.kind, mutant.says, reason)
+
+
+def _of_decisions(file: str, policies: PolicySet) -> Iterator[Mutant]:
     for decision in policies.decisions.values():
-        if decision.file != file:
-            continue
-        cases = _judging(decision, ran)
-        for rule in decision.rules:
-            reasons |= {(rule.line, kind): reason for kind, reason in _reasons(rule, decision, root)}
-        for mutant in mutants(decision, policies):
-            count += 1
-            if not _noticed(mutant, cases, bench, policies):
-                survivors.append(_survivor(mutant, decision, reasons))
-    used = {(each.place, each.kind) for each in survivors}
-    idle = [(f"{file}:{line}", kind) for line, kind in reasons if (f"{file}:{line}", kind) not in used]
-    return Mutated(file, count, tuple(survivors), tuple(idle))
+        if decision.file == file:
+            yield from mutants(decision, policies)
 
 
-def _judging(decision: Decision, ran: Sequence[Ran]) -> list[Ran]:
-    """The cases in which the decision was judged, its own first."""
-    judging = [each for each in ran if each.passed and each.trace and decision.name in each.trace.judgements]
-    return sorted(judging, key=lambda each: each.case.decision != decision.name)
+def _judging(name: str, ran: Sequence[Ran]) -> list[Ran]:
+    """The cases in which a decision was judged, or one that reads a table; its own first."""
+    judging = [each for each in ran if each.passed and each.trace and _is_judged(name, each.trace)]
+    return sorted(judging, key=lambda each: each.case.decision != name)
 
 
-def _noticed(mutant: Mutant, cases: Sequence[Ran], bench: Bench, policies: PolicySet) -> bool:
-    changed = policies.changed(mutant.decision)
-    return any(not bench.run(each.case, changed).passed for each in cases)
+def _is_judged(name: str, trace: Trace) -> bool:
+    return name in trace.judgements or any(name in each.decision.reads for each in trace.judgements.values())
 
 
-def _survivor(mutant: Mutant, decision: Decision, reasons: dict[tuple[int, str], str]) -> Survivor:
-    reason = reasons.get((mutant.rule.line, mutant.kind), "")
-    place = f"{decision.file}:{mutant.rule.line}"
-    return Survivor(place, decision.name, mutant.rule.id, mutant.kind, mutant.says, reason)
+def _noticed(mutant: Mutant, cases: Sequence[Ran], bench: Bench) -> bool:
+    policies = bench.words.policies
+    changed = policies.changed(mutant.decision) if mutant.decision else policies
+    return any(not bench.run(each.case, changed, mutant.tables).passed for each in cases)
 
 
-def _reasons(rule: Rule, decision: Decision, root: Node) -> Iterator[tuple[str, str]]:
-    """What comments within a rule say of mutants that survive: ``# survives swap: both give the same``."""
-    for line in _lines(rule_node(rule, decision, root)):
+def _reasons(root: Node) -> Iterator[tuple[tuple[int, str], str]]:
+    """What comments say of mutants that survive, on the line of a rule or row or below it, as in ``# survives swap:
+    both give the same``: (the line of that rule or row, kind) → reason."""
+    starts = sorted(_starts(root))
+    for number, line in enumerate(root.text.text.split("\n"), 1):
         if found := _REASON.search(line):
-            yield found[1], found[2].strip()
+            yield (max((start for start in starts if start <= number), default=1), found[1]), found[2].strip()
 
 
-def _lines(node: Node) -> Iterator[str]:
-    """The lines of a mapping: its first, and those below that are indented further."""
-    first, *below = node.text.text.split("\n")[(node.key or node).line - 1 :]
-    yield first
-    yield from takewhile(lambda line: not line.strip() or _indent(line) > _indent(first), below)
+def _starts(root: Node) -> Iterator[int]:
+    """The lines on which rules, rows, and decisions of one rule begin."""
+    for decision in _values(root, "decisions"):
+        yield from (rule.line for rule in decision.value["rules"].value) if "rules" in decision.value else ()
+        yield (decision.key or decision).line
+    for table in _values(root, "tables"):
+        rows = table.value.get("rows", table) if isinstance(table.value, dict) else table
+        yield from ((row.key or row).line for row in rows.value.values()) if isinstance(rows.value, dict) else ()
 
 
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+def _values(root: Node, section: str) -> list[Node]:
+    return list(root.value[section].value.values()) if section in root.value else []

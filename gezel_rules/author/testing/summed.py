@@ -46,7 +46,7 @@ def _listed(heading: str, survivors: Sequence[Survivor]) -> Iterator[str]:
         yield from ("", heading)
     for each in survivors:
         reason = f" ({each.reason})" if each.reason else ""
-        yield f"  {each.place}: {each.decision}, rule {each.rule}: {each.kind}: {each.says}{reason}"
+        yield f"  {each.place}: {each.of}, {each.part}: {each.kind}: {each.says}{reason}"
 
 
 def _share(counted: tuple[int, int]) -> str:

@@ -58,7 +58,8 @@ def _decision(ran: Ran, words: Words) -> Iterator[tuple[str, str]]:
     for difference in ran.differences:
         if difference.what not in ("value", "rule"):
             yield "also", _said(difference)
-    yield from _instead(ran, judgement, explain)
+    if any(difference.what in ("value", "rule") for difference in ran.differences):
+        yield from _instead(ran, judgement, explain)
 
 
 def _explainer(trace: Trace, words: Words) -> Explainer:
