@@ -46,7 +46,7 @@ def engine(tmp_path, monkeypatch):
 def shown(*argv: str, as_json: bool = False) -> tuple[int, str]:
     parser = argparse.ArgumentParser()
     devices.add_arguments(parser)
-    places = {"policies": None, "catalog": None, "store": None}
+    places = {"policies": None, "catalog": None, "store": None, "layer": None}
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         status = devices.run(argparse.Namespace(json=as_json, **places, **vars(parser.parse_args(argv))))

@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--phase-file")
     parser.add_argument("--max-tokens", type=int)
     parser.add_argument("--json", action="store_true")
-    parser.set_defaults(policies=None, catalog=None, store=None, set=[])
+    parser.set_defaults(policies=None, catalog=None, store=None, layer=None, set=[])
     args, args.argv = parser.parse_known_args()
     Session.prepare = hand_made(args)
     try:

@@ -61,7 +61,7 @@ def command(name: str, surroundings: dict[str, str], *args: str) -> subprocess.C
         f"from gezel_rules.cli import {name} as command\n"
         "parser = argparse.ArgumentParser(); command.add_arguments(parser)\n"
         "parser.add_argument('--json', action='store_true')\n"
-        "parser.set_defaults(policies=None, catalog=None, store=None)\n"
+        "parser.set_defaults(policies=None, catalog=None, store=None, layer=None)\n"
         "try: sys.exit(command.run(parser.parse_args()))\n"
         "except GezelError as error: print(error, file=sys.stderr); sys.exit(error.exit_status)\n"
     )

@@ -223,5 +223,5 @@ def test_a_listening_line_names_host_and_port(tmp_path):
     shutil.copytree(policies_dir(), policies)
     file = policies / "llama-cpp" / "address.yaml"
     file.write_text(file.read_text().replace("(?P<port>", "(?P<prot>"))
-    with pytest.raises(BadInput, match=r"'listening_lines': .* names no "):
+    with pytest.raises(BadInput, match=r"must name \(\?P<port>…\)"):
         shipped_rules(policies)
