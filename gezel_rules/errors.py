@@ -26,6 +26,7 @@ class Problem(NamedTuple):
     which ``left_out`` characters at its start are not quoted.
 
     ``misses``: the name that is not there, when that is what is wrong: problems that miss one name are one mistake.
+    ``check``: the id of the check that found it ("": what keeps a file from being read).
     """
 
     message: str
@@ -33,6 +34,7 @@ class Problem(NamedTuple):
     line_text: str | None = None
     left_out: int = 0
     misses: str = ""
+    check: str = ""
 
     def __str__(self) -> str:
         return f"{self.span}: {self.message}" if self.span else self.message

@@ -9,7 +9,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from gezel_rules.author.checks import ERROR, severity, unsilenced
 from gezel_rules.author.idle import idle
+from gezel_rules.author.together import together
 from gezel_rules.documents.node import Node
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.logs.load import read_logs
@@ -79,17 +81,23 @@ def check_directory(directory: Path, against: Against, layers: Sequence[Path] = 
         language = against.languages[family]()
         drafts, decisions = _library(sources, family, language)
         found, doubts = _faults(drafts, language.needs(), directory.name)
-        found += idle(drafts, decisions, language, elsewhere) if not found and not doubts else []
+        if not found:
+            found += [] if doubts else idle(drafts, decisions, language, elsewhere)
+            doubts += [*together(drafts, decisions, language), *stale(drafts, against.today)]
         problems += found
         read.append(drafts)
-        warnings |= dict.fromkeys([*doubts, *sorted(stale(drafts, against.today), key=attrgetter("place"))])
+        warnings |= dict.fromkeys(doubts)
         named |= {("decision", name, draft.decision.file) for name, draft in drafts.decisions.items()}
         named |= {("table", name, table.node.text.name) for name, table in drafts.tables.items()}
     problems += _second_opinion(sources.files, against, problems)
     counts = [sum(kind == what for kind, _, _ in named) for what in ("decision", "table")]
+    texts = [source.root.text for source in (*sources.files, *sources.layers)]
+    found = [*unsilenced([*problems, *warnings], texts)]
+    problems = [problem for problem in found if severity(problem) == ERROR]
+    doubts = sorted((problem for problem in found if severity(problem) != ERROR), key=attrgetter("place"))
     return Report(
-        tuple(in_order(problems, read)), () if problems else tuple(warnings),
-        len(all_paths(directory)) + len(layers), *counts,
+        tuple(in_order(problems, read)), () if problems else tuple(doubts), len(all_paths(directory)) + len(layers),
+        *counts,
     )  # fmt: skip
 
 
@@ -115,7 +123,7 @@ def _faults(drafts: Drafts, needs: Needs, directory: str) -> tuple[list[Problem]
     if not is_part(lacking, needs) or drafts.problems or logs:
         return faults_of(drafts, needs, directory, logs), []
     said = f"{directory}: part of a set: {len(lacking)} of {whole} decisions and tables that a plan needs are not here"
-    return unlike(drafts, needs), [Problem(said)]
+    return unlike(drafts, needs), [Problem(said, check="part-of-a-set")]
 
 
 def _second_opinion(files: Iterable[Source], against: Against, known: list[Problem]) -> Iterator[Problem]:
@@ -131,7 +139,7 @@ def _second_opinion(files: Iterable[Source], against: Against, known: list[Probl
         if source.root.text.name not in at_fault:
             for error in validators[source.is_log].iter_errors(source.root.plain()):
                 said = f"{schemas[source.is_log].name} refuses this: {error.message}"
-                yield _at(source.root, error.absolute_path).problem(said, 1)
+                yield _at(source.root, error.absolute_path).problem(said, 1)._replace(check="second-opinion")
 
 
 def _at(root: Node, path: Any) -> Node:
@@ -147,7 +155,8 @@ def stale(drafts: Drafts, today: date) -> Iterator[Problem]:
             expires = node.value.get("evidence") and node.value["evidence"].value.get("expires")
             if expires and expires.value < today.isoformat():
                 said = f"evidence of rule '{rule}' in '{name}'" if rule else f"evidence of '{name}'"
-                yield expires.problem(f"{said} expired on {expires.value}: measure again")
+                found = expires.problem(f"{said} expired on {expires.value}: measure again")
+                yield found._replace(check="stale-evidence")
 
 
 def _rule_nodes(decision: Node) -> Iterator[tuple[str, Node]]:

@@ -4,7 +4,7 @@ engine has. Such a set loads, since nothing of it misleads a launch; a maintaine
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import Problem
@@ -25,11 +25,19 @@ def idle(
     drafts: Drafts, decisions: Mapping[str, Decision], language: Language, elsewhere: Collection[str]
 ) -> list[Problem]:
     """Everything of the kind, in a set that is otherwise in order; ``elsewhere``: what other engine families read."""
-    unread = [*_decisions(drafts, decisions, language), *_tables(drafts, decisions, language)]
-    return [
-        *(problem for name, problem in unread if name not in elsewhere), *_classes(drafts),
-        *_words(drafts, language), *_options(drafts),
-    ]  # fmt: skip
+    read_elsewhere = set(elsewhere)
+    found = {
+        "unused-decision": _unread(_decisions(drafts, decisions, language), read_elsewhere),
+        "unused-table": _unread(_tables(drafts, decisions, language), read_elsewhere),
+        "unused-failure-class": _classes(drafts),
+        "unasked-word": _words(drafts, language),
+        "unknown-option": _options(drafts),
+    }
+    return [problem._replace(check=check) for check, problems in found.items() for problem in problems]
+
+
+def _unread(found: Iterable[tuple[str, Problem]], elsewhere: Collection[str]) -> Iterator[Problem]:
+    return (problem for name, problem in found if name not in elsewhere)
 
 
 def _decisions(drafts: Drafts, decisions: Mapping[str, Decision], language: Language) -> Iterator[tuple[str, Problem]]:

@@ -193,6 +193,20 @@ def _area(entry: Entry, width: int) -> Iterator[str]:
         yield from _wrapped(fact["name"], f"{fact['says']} ({fact['type']}{values})", width, 4, column)
 
 
+def _check(entry: Entry, width: int) -> Iterator[str]:
+    yield f"{entry['name']}   {entry['severity']}"
+    yield from _wrapped("", entry["says"], width)
+    yield from _wrapped("", entry["remedy"], width)
+    if entry["name"] != "broken":
+        yield from _wrapped("", f"To let one stand, say why in a comment above it: # allow {entry['name']}: …", width)
+
+
+def _checks(entry: Entry, width: int) -> Iterator[str]:
+    for number, check in enumerate(entry["checks"]):
+        yield from [""] if number else []
+        yield from _check(check, width)
+
+
 _PAGES: dict[str, Callable[[Entry, int], Iterator[str]]] = {
     "policy": _policy,
     "layer": _layer,
@@ -200,4 +214,6 @@ _PAGES: dict[str, Callable[[Entry, int], Iterator[str]]] = {
     "table": _table,
     "fact": _fact,
     "area": _area,
+    "check": _check,
+    "checks": _checks,
 }

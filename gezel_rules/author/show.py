@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gezel_rules.author.check import Library
+from gezel_rules.author.checks import CHECKS
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import BadInput
 from gezel_rules.policy.cells import Column
@@ -47,11 +48,15 @@ class Index:
             return self._file(wanted)
         if area := [entry for fact, entry in self.facts.items() if fact.startswith(f"{wanted}.")]:
             return {"kind": "area", "name": wanted, "facts": area}
-        raise BadInput(f"no decision, flag, table, policy or fact '{name}'{did_you_mean(name, self._known())}")
+        if name in CHECKS:
+            return {"kind": "check", "name": name, **CHECKS[name]._asdict()}
+        if name == "checks":
+            return {"kind": "checks", "checks": [{"name": key, **check._asdict()} for key, check in CHECKS.items()]}
+        raise BadInput(f"no decision, flag, table, policy, fact or check '{name}'{did_you_mean(name, self._known())}")
 
     def _known(self) -> list[str]:
         files = [file.policy for file in self.drafts.files]
-        return [*self.decisions, *self.drafts.tables, *self._flags, *self.facts, *files]
+        return [*self.decisions, *self.drafts.tables, *self._flags, *self.facts, *files, *CHECKS]
 
     def _spelled_out(self, name: str) -> str:
         """The spelling of a flag that a decision has, of all the spellings of one option."""

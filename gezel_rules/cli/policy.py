@@ -9,15 +9,17 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from gezel_rules import places
 from gezel_rules.author.check import Against, Report, check_directory, read_library
+from gezel_rules.author.checks import severity
 from gezel_rules.cli.arguments import add_family, session_of
 from gezel_rules.cli.shown import count, json_text, problem_json, tell
-from gezel_rules.errors import BadInput
+from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.vocabulary import Word, fact_types
 from gezel_rules.planner.policies import LANGUAGES
 
@@ -29,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what", metavar="DIR|NAME", nargs="*",
         help="check: the directory; test: the directory, files, policies or decisions (default: everything); show: a "
         "decision, flag, table, policy, fact or area (default: all policies)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--format", choices=("text", "json", "sarif", "github"), default="text",
+        help="check: how findings are printed (default: text)",
     )  # fmt: skip
     parser.add_argument(
         "--effective", action="store_true", help="show: as they hold here, with what site and user lay over them"
@@ -68,10 +74,7 @@ def _check(args: argparse.Namespace, today: date | None = None) -> int:
     against = Against(LANGUAGES, schema, log_schema, today or date.today())
     directory, layers = _checked(args)
     report = check_directory(directory, against, layers)
-    if args.json:
-        print(json_text(_report_json(report)))
-    else:
-        _print_report(report)
+    _PRINTED["json" if args.json else args.format](report)
     return 2 if report.problems else 0
 
 
@@ -92,9 +95,11 @@ def _print_report(report: Report) -> None:
     """Problems, each with its line and a caret, and warnings, then what was checked: all of it is the answer."""
     for problem in report.problems:
         tell([problem.with_caret()])
+        if problem.check:
+            print(f"    found by: gezel-rules policy show {problem.check}")
     for warning in report.warnings:
         place = f"{warning.span}: " if warning.span else ""
-        print(f"{place}warning: {warning.message}")
+        print(f"{place}warning: {warning.message} [{warning.check}]")
     checked = f"checked {count(report.files, 'file')}"
     if report.problems:
         print(f"{checked}: {count(len(report.problems), 'problem')}")
@@ -103,14 +108,39 @@ def _print_report(report: Report) -> None:
     print(f"{checked}, {count(report.decisions, 'decision')}, {count(report.tables, 'table')}: no problems{warned}")
 
 
+def _print_github(report: Report) -> None:
+    from gezel_rules.author.formats import github
+
+    tell(github((*report.problems, *report.warnings)))
+
+
+def _print_sarif(report: Report) -> None:
+    from gezel_rules.author.formats import sarif
+
+    print(json_text(sarif((*report.problems, *report.warnings))))
+
+
+def _print_json(report: Report) -> None:
+    print(json_text(_report_json(report)))
+
+
+_PRINTED: Mapping[str, Callable[[Report], None]] = {
+    "text": _print_report, "json": _print_json, "sarif": _print_sarif, "github": _print_github,
+}  # fmt: skip
+
+
 def _report_json(report: Report) -> dict[str, Any]:
     return {
-        "problems": [problem_json(problem) for problem in report.problems],
-        "warnings": [problem_json(problem) for problem in report.warnings],
+        "problems": [_finding(problem) for problem in report.problems],
+        "warnings": [_finding(problem) for problem in report.warnings],
         "files": report.files,
         "decisions": report.decisions,
         "tables": report.tables,
     }
+
+
+def _finding(problem: Problem) -> dict[str, Any]:
+    return {"check": problem.check or "broken", "severity": severity(problem), **problem_json(problem)}
 
 
 def _show(args: argparse.Namespace) -> int:
