@@ -70,3 +70,27 @@ def test_what_the_engine_goes_on_without_is_fatal_when_it_did_not_go_on():
         "srv    load_model: failed to initialize speculative decoding context: draft-simple requires a draft context"
     ]
     assert [classify(lines, shipped(), exit_status=status).fatal for status in (None, 0, 1)] == [False, False, True]
+
+
+STARTING, READY = "srv  llama_server: initializing ...", "srv  llama_server: model loaded"
+
+
+@pytest.mark.parametrize("status", [-9, 137])
+@pytest.mark.parametrize(
+    ("lines", "failure"),
+    [
+        ([], "killed-from-outside"),
+        ([STARTING, READY], "killed-from-outside"),
+        ([STARTING], "host-oom-killed"),
+        ([STARTING, READY, "Killed"], "host-oom-killed"),
+        ([STARTING, READY, "llama-server invoked oom-killer: gfp_mask=0x140dca, order=0"], "host-oom-killed"),
+        ([STARTING, "supervisor: SIGKILL, and no sign that memory was short"], "killed-from-outside"),
+    ],
+)
+def test_12_a_sigkill_is_for_lack_of_memory_only_where_something_shows_it(status, lines, failure):
+    assert classify(lines, shipped(), exit_status=status).failure == failure
+
+
+def test_12_a_sigkill_that_nothing_explains_says_where_memory_would_show():
+    found = classify([], shipped(), exit_status=-9)
+    assert found.fatal and "dmesg" in found.advice
