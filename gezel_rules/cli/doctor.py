@@ -1,4 +1,4 @@
-"""``gezel-rules doctor``: what keeps this machine from its hardware, what failed last, what crashes left."""
+"""``gezel-rules doctor``: what keeps this machine from its hardware, what failed, what crashes left."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
 
 from gezel_rules import DEFAULT_FAMILY
 from gezel_rules.cli.arguments import add_engine, session_of
@@ -21,6 +20,7 @@ from gezel_rules.record import NamedTuple
 from gezel_rules.session import Session
 from gezel_rules.session.offer import Offer, look
 
+SHOWN = 12  # failures, each in a line
 REPAIR = "'gezel-rules doctor --repair' deletes it"
 
 
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def findings(args: argparse.Namespace) -> Iterator[Finding]:
-    """Each engine family's engine and devices, what steers it from outside, the last failed launch, the store.
+    """Each engine family's engine and devices, what steers it from outside, failed launches, the store.
 
     A family that was not asked for and has no engine here is left out, but for the one meant when nobody names any.
     """
@@ -63,10 +63,11 @@ def findings(args: argparse.Namespace) -> Iterator[Finding]:
     for offer in offers:
         yield from _engine(offer)
         yield from _outside(offer)
-    yield from _failures(session.state)
+    builds = {build_of(offer.facts) for offer in offers if offer.command}
+    yield from _failures(session.state, builds)
     if args.forgive:
         yield from _forgiven(session.state, args.forgive)
-    yield from _broken_parts(session.state, {build_of(offer.facts) for offer in offers if offer.command})
+    yield from _broken_parts(session.state, builds)
     yield from _writable(session)
     yield from _store(session.store, args.repair)
 
@@ -108,31 +109,20 @@ def _outside(offer: Offer) -> Iterator[Finding]:
             yield Finding("outside", what, "it reaches the engine behind every plan that does not set it", wrong=False)
 
 
-def _failures(state: Path) -> Iterator[Finding]:
-    """The last failed launch, unless the same model started well after it."""
-    from gezel_rules.runtime.launch import INCIDENTS
-    from gezel_rules.runtime.state_files import each_json
+def _failures(state: Path, builds: Collection[str]) -> Iterator[Finding]:
+    """Launches that failed and that no later good start has answered, the latest first."""
+    from gezel_rules.runtime.failures import standing
 
-    incidents = [incident for _, incident in each_json(state / INCIDENTS)]
-    if incidents and not _answered(state, incidents[-1]):
-        last = incidents[-1]
-        failure = last.get("failure") or f"exit status {last.get('exit_status')}"
-        what = f"the last failure: {printable(str(last.get('model')))}, {printable(str(failure))}"
-        yield Finding("launch", what, printable(str(last.get("advice") or "")), wrong=False)
-
-
-def _answered(state: Path, incident: dict[str, Any]) -> bool:
-    """Whether a launch of the incident's model was begun after it and became ready."""
-    from gezel_rules.runtime.journal import records
-
-    failed = incident.get("time")
-    for _, record in records(state):
-        begun, outcome = record.get("launch"), record.get("outcome")
-        if isinstance(begun, dict) and isinstance(outcome, dict) and outcome.get("ready") is True:
-            since, same = begun.get("started"), begun.get("model") == incident.get("model")
-            if same and isinstance(since, int | float) and isinstance(failed, int | float) and since > failed:
-                return True
-    return False
+    failures = standing(state)
+    for failure in failures[:SHOWN]:
+        elsewhere = bool(failure.build) and failure.build not in builds
+        build = f" under engine build {printable(failure.build)}" if elsewhere else ""
+        often = f"{failure.times} times, last" if failure.times > 1 else "last"
+        when = f" ({often}{_day(failure.last).removeprefix(',')})" if failure.last else ""
+        what = f"{printable(failure.model)} failed{build}: {printable(failure.what)}{when}"
+        yield Finding("launch", what, printable(failure.advice), wrong=False)
+    if len(failures) > SHOWN:
+        yield Finding("launch", f"{len(failures) - SHOWN} older failures are not shown", "", wrong=False)
 
 
 def _broken_parts(state: Path, builds: Collection[str]) -> Iterator[Finding]:

@@ -114,6 +114,7 @@ _LAUNCH = Shape(
     "'launch'",
     {
         "engine": required(List(TEXT), "The engine's command."),
+        "build": optional(TEXT, "Which build that was."),
         "argv": required(List(TEXT), "What it was given."),
         "started": required(_SECONDS, "When, in seconds since 1970."),
         "model": optional(TEXT, "The model's name."),

@@ -19,6 +19,7 @@ from gezel_rules.errors import BadInput, EngineFailed, why
 from gezel_rules.facts.secrets import hidden
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import journal, killed, leases, process, recover, registry, supervise
+from gezel_rules.runtime.failures import INCIDENTS
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.order import Guide, Launched, Order
 from gezel_rules.runtime.rules import Step, Supervision
@@ -27,7 +28,6 @@ from gezel_rules.runtime.state_files import write_json
 if TYPE_CHECKING:
     from gezel_rules.logs.verdict import Verdict
 
-INCIDENTS = "incidents"
 INCIDENT_LINES = 200
 UNUSED = ("init-failed", "no-devices", "not-loaded")  # verdicts of the start-up watch; "unknown" proves nothing
 
@@ -74,8 +74,8 @@ def _begin(
         environ=environ, state_dir=state_dir, rules=rules, label=order.model, access=access,
     )  # fmt: skip
     begun = {
-        "engine": order.engine.command, "argv": hidden(running.argv), "started": time.time(), "model": order.model,
-        **({"recovery": list(recovered)} if recovered else {}),
+        "engine": order.engine.command, "build": order.build, "argv": hidden(running.argv), "model": order.model,
+        "started": time.time(), **({"recovery": list(recovered)} if recovered else {}),
     }  # fmt: skip
     try:
         record_file = journal.append(state_dir, running.id, {**order.record, "launch": begun}, running.log.secrets)
@@ -181,7 +181,10 @@ def incident(
 ) -> Path:
     """Keep what a person needs to understand an unexpected end. Returns the file."""
     path = state_dir / INCIDENTS / f"{running.id}.json"
-    facts = {"time": time.time(), "model": order.model, "engine": order.engine.command, "argv": order.argv}
+    facts = {
+        "time": time.time(), "model": order.model, "engine": order.engine.command, "build": order.build,
+        "argv": order.argv,
+    }  # fmt: skip
     end = {
         "exit_status": exit_status,
         "log": str(running.log.path),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gezel_rules.cli import main
-from gezel_rules.runtime.launch import INCIDENTS
+from gezel_rules.runtime.failures import INCIDENTS
 from gezel_rules.runtime.recover import broken_parts, remember_broken
 from gezel_rules.runtime.state_files import write_json
 
@@ -70,19 +70,18 @@ def test_what_steers_the_engine_from_outside_is_shown(look, monkeypatch: pytest.
     assert "3" in str(found[0]["what"])
 
 
-def test_the_last_failure_and_broken_drafters(look, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failures_and_broken_drafters(look, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     look(CARD)
     assert main(["devices", "--engine", str(tmp_path / "fake-llama-server"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)["facts"]
     this_build = f"{facts['engine.version']['value']} {facts['engine.identity']['value']}"
     state = Path(os.environ["GEZEL_STATE"])
-    write_json(state / INCIDENTS / "1.json", {"model": "first", "failure": "port-in-use"})
     write_json(state / INCIDENTS / "2.json", {"model": "second", "failure": "cuda-oom", "advice": "free some memory"})
     remember_broken(state, this_build, "sha256:ab", "draft-unusable", "dflash.gguf")
     remember_broken(state, "0.5.0", "sha256:cd", "gguf-corrupt", "other.gguf")
     status, found = look(CARD)
     assert status == 0
-    assert (found[0]["what"], found[0]["advice"]) == ("the last failure: second, cuda-oom", "free some memory")
+    assert (found[0]["what"], found[0]["advice"]) == ("second failed: cuda-oom", "free some memory")
     when = r"20\d\d-\d\d-\d\d \d\d:\d\d"
     assert re.fullmatch(
         rf"dflash.gguf broke this engine build \(draft-unusable, {when}\) and is left out", str(found[1]["what"])
@@ -140,6 +139,40 @@ def test_12_a_failure_is_forgotten_once_the_model_started_well(look, model, star
         state / "journal" / "2.json", {"launch": {"model": model, "started": started}, "outcome": {"ready": ready}}
     )
     assert len(look(CARD)[1]) == told
+
+
+def fail(number: int, **more: object) -> None:
+    said = {"model": "m", "failure": "cuda-oom", "build": "b1", "advice": "x", "time": 1e9 + number, **more}
+    write_json(Path(os.environ["GEZEL_STATE"]) / INCIDENTS / f"{number:03}.json", said)
+
+
+def test_12_every_failure_that_stands_is_told_in_a_line(look) -> None:
+    fail(1)
+    fail(2, failure=None, exit_status=7)
+    fail(3, model="n", build=None)
+    fail(4)
+    said = [re.sub(r"20\d\d-\d\d-\d\d \d\d:\d\d", "DAY", str(finding["what"])) for finding in look(CARD)[1]]
+    assert said == [
+        "m failed under engine build b1: cuda-oom (2 times, last DAY)",
+        "n failed: cuda-oom (last DAY)",
+        "m failed under engine build b1: exit status 7 (last DAY)",
+    ]
+
+
+@pytest.mark.parametrize(("build", "told"), [("b1", 1), ("b2", 2), ("", 1)])
+def test_12_a_good_start_answers_for_its_model_and_build_alone(look, build: str, told: int) -> None:
+    fail(1)
+    fail(2, model="n")
+    begun = {"model": "m", "started": 1e9 + 5, "build": build}
+    write_json(Path(os.environ["GEZEL_STATE"]) / "journal" / "1.json", {"launch": begun, "outcome": {"ready": True}})
+    assert len(look(CARD)[1]) == told
+
+
+def test_12_the_number_of_failures_is_bounded(look) -> None:
+    for number in range(20):
+        fail(number, model=f"m{number}")
+    found = [str(finding["what"]) for finding in look(CARD)[1]]
+    assert len(found) == 13 and found[0].startswith("m19 failed") and found[-1] == "8 older failures are not shown"
 
 
 @pytest.mark.parametrize("command", [["doctor"], ["devices"], ["plan", "qwen3-8b"], ["run", "qwen3-8b", "hello"]])
