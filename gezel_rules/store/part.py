@@ -1,8 +1,9 @@
 """A file on its way: the bytes so far, and a log that proves them.
 
-``NAME.part`` only grows at its end. ``NAME.part.log`` holds JSON lines: who the bytes come from (source, ETag) and
-checkpoints (offset, sha256 of everything before it). After a crash the bytes are hashed again and trusted up to the
-last checkpoint that agrees; what lies beyond is dropped. A torn last line is ignored.
+``NAME.part.log`` holds JSON lines: who the bytes come from (source, ETag), checkpoints (offset, sha256 of everything
+before it), and pieces that several connections brought ahead of it (start, end, sha256). After a crash the bytes are
+hashed again and trusted up to the last checkpoint that agrees, and so is each piece beyond; the rest is dropped. A torn
+last line is ignored.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ _LOG_LIMIT = 16 << 20  # bytes; a log beyond this is not ours
 
 class Part:
     """One unfinished file. ``offset`` bytes are proven, ``hasher`` has taken exactly those; ``source`` and ``etag`` say
-    where they came from; ``complete`` is the digest logged when the last byte had been received."""
+    where they came from; ``ahead`` are proven pieces beyond (start → end and their own hasher); ``complete`` is the
+    digest logged when the last byte had been received."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.log_path = path, path.with_name(path.name + ".log")
         self.offset, self.hasher = 0, hashlib.sha256()
         self.source, self.etag, self.complete = "", "", ""
         self.checkpoints: dict[int, str] = {}
+        self.ahead: dict[int, tuple[int, Any]] = {}
+        self._pieces: dict[int, tuple[int, str]] = {}
         self._log: int | None = None
         self.fd = -1
 
@@ -67,28 +71,50 @@ class Part:
             return
         if isinstance(entry.get("source"), str) and isinstance(entry.get("etag"), str):
             self.source, self.etag = entry["source"], entry["etag"]
-        at, digest = entry.get("at"), entry.get("sha256")
-        if isinstance(at, int) and isinstance(digest, str):
+            self._pieces.clear()
+        at, digest, piece = entry.get("at"), entry.get("sha256"), entry.get("piece")
+        if not isinstance(at, int) or not isinstance(digest, str):
+            return
+        if isinstance(piece, int):
+            self._pieces[piece] = (at, digest)
+        else:
             self.checkpoints[at] = digest
             self.complete = digest if entry.get("complete") is True else ""
 
     def _prove(self, progress: Callable[[int], None]) -> None:
-        """Hash up to each checkpoint; keep the longest prefix that agrees with its checkpoint."""
-        hasher, at = hashlib.sha256(), os.lseek(self.fd, 0, os.SEEK_SET)
-        for mark in sorted(mark for mark in self.checkpoints if 0 < mark <= os.fstat(self.fd).st_size):
-            while at < mark and (block := os.read(self.fd, min(BLOCK, mark - at))):
-                hasher.update(block)
-                at += len(block)
-                progress(at)
+        """Hash up to each checkpoint; keep the longest prefix that agrees with its checkpoint, and each piece beyond
+        that agrees with its own."""
+        hasher, at, size = hashlib.sha256(), 0, os.fstat(self.fd).st_size
+        for mark in sorted(mark for mark in self.checkpoints if 0 < mark <= size):
+            at = self._hash(hasher, at, mark, progress)
             if at < mark or hasher.hexdigest() != self.checkpoints[mark]:
                 break
             self.offset, self.hasher = at, hasher.copy()
+        for start, (end, digest) in self._pieces.items():
+            hasher = hashlib.sha256()
+            if (
+                self.offset <= start
+                and self._hash(hasher, start, end, progress) == end
+                and hasher.hexdigest() == digest
+            ):
+                self.ahead[start] = (end, hasher)
         if self.complete and self.complete != self.hasher.hexdigest():
             self.complete = ""
-        self._cut()
+        self.cut()
 
-    def _cut(self) -> None:
-        os.ftruncate(self.fd, self.offset)
+    def _hash(self, hasher: Any, at: int, end: int, progress: Callable[[int], None]) -> int:
+        """Hash from ``at`` towards ``end``; how far the file goes."""
+        os.lseek(self.fd, at, os.SEEK_SET)
+        while at < end and (block := os.read(self.fd, min(BLOCK, end - at))):
+            hasher.update(block)
+            at += len(block)
+            progress(at)
+        return at
+
+    def cut(self) -> None:
+        """Drop what is not proven, and be ready to append to what is."""
+        self.ahead = {start: piece for start, piece in self.ahead.items() if start >= self.offset}
+        os.ftruncate(self.fd, max([self.offset, *(end for end, _ in self.ahead.values())]))
         os.lseek(self.fd, self.offset, os.SEEK_SET)
 
     def reset(self) -> None:
@@ -96,7 +122,8 @@ class Part:
         self.offset, self.hasher, self.complete = 0, hashlib.sha256(), ""
         self.source, self.etag = "", ""
         self.checkpoints.clear()
-        self._cut()
+        self.ahead.clear()
+        self.cut()
         assert self._log is not None
         os.ftruncate(self._log, 0)
 
@@ -104,12 +131,18 @@ class Part:
         """Log whose bytes follow."""
         if (source, etag) != (self.source, self.etag):
             self.source, self.etag = source, etag
+            self.ahead.clear()
             self._write({"source": source, "etag": etag})
 
     def checkpoint(self, offset: int, hasher: Any) -> None:
         """Log that the first ``offset`` bytes have the digest of ``hasher``."""
         self.checkpoints[offset] = hasher.hexdigest()
         self._write({"at": offset, "sha256": self.checkpoints[offset]})
+
+    def piece(self, start: int, end: int, hasher: Any) -> None:
+        """Log that the bytes from ``start`` to ``end``, beyond the offset, have the digest of ``hasher``."""
+        self.ahead[start] = (end, hasher.copy())
+        self._write({"piece": start, "at": end, "sha256": hasher.hexdigest()})
 
     def finish(self) -> str:
         """Make the bytes durable, log the digest of the whole file, return it."""

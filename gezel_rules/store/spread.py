@@ -1,13 +1,13 @@
 """The rest of a file over several connections, where one alone leaves the line idle.
 
 Pieces are fetched in order, a few ahead; each is written at its place, and a hash thread follows behind the frontier of
-whole pieces, reading them back from the page cache. Only the frontier is proven and logged: what lies beyond it when
-something fails is fetched again, at most ``AHEAD`` pieces a connection.
+whole pieces, reading them back from the page cache. Each connection logs a digest of what it has of its piece, so that
+what lies beyond the frontier is not fetched again when something fails.
 """
 
 from __future__ import annotations
 
-import os
+import hashlib
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from gezel_rules.record import NamedTuple
 from gezel_rules.store.durable import no_link
 from gezel_rules.store.part import BLOCK, Part
 from gezel_rules.store.progress import Limit
+from gezel_rules.store.stream import Checkpoints, write_all
 from gezel_rules.store.web import DroppedError, Remote, Web, content_range, reader
 
 PIECE = 16 << 20  # bytes
@@ -37,6 +38,14 @@ class Job(NamedTuple):
     etag: str
 
 
+class Piece(NamedTuple):
+    """What one connection brings: from ``start`` to ``end``, and the digest of what there is of it."""
+
+    start: int
+    end: int
+    hasher: Any
+
+
 class Probe:
     """Watches one connection and says when more would help."""
 
@@ -45,7 +54,9 @@ class Probe:
         self.began, self.start = time.monotonic(), part.offset
 
     def slow(self, at: int) -> bool:
-        """Whether the connection had its time, is slow, and much is left."""
+        """Whether the connection had its time, is slow, and much is left; or several were at work before."""
+        if self.part.ahead:
+            return True
         seconds = time.monotonic() - self.began
         if seconds < PROBE_SECONDS or self.total - at < LEAST_BYTES:
             return False
@@ -57,7 +68,9 @@ class Spread:
 
     def __init__(self, job: Job, moved: Callable[[int], None], limit: Limit, connections: int) -> None:
         self.job, self.moved, self.limit, self.connections = job, moved, limit, connections
-        self.base = self.received = job.part.offset
+        self.base = job.part.offset
+        job.part.ahead = {at: piece for at, piece in job.part.ahead.items() if not (at - self.base) % PIECE}
+        self.received = self.base + sum(end - start for start, (end, _) in job.part.ahead.items())
         self.count = -(-(job.total - self.base) // PIECE)
         self.next = self.frontier = 0
         self.whole: set[int] = set()
@@ -86,9 +99,7 @@ class Spread:
         self._stop(None)
         for thread in threads:
             thread.join()
-        part = self.job.part
-        os.ftruncate(part.fd, part.offset)
-        os.lseek(part.fd, part.offset, os.SEEK_SET)
+        self.job.part.cut()
 
     def _stop(self, trouble: BaseException | None) -> None:
         with self.turn:
@@ -113,16 +124,21 @@ class Spread:
         buffer = memoryview(bytearray(BLOCK))
         while (number := self._take_piece()) is not None:
             start, end = self._range(number)
-            headers = {"Range": f"bytes={start}-{end - 1}", "If-Range": self.job.etag}
-            answer = self.job.web.ask("GET", self.job.remote, headers)
-            try:
-                self._check(answer.response, start, end)
-                self._fill(file, reader(answer.response), start, end, buffer)
-            finally:
-                answer.response.close()
+            at, hasher = self.job.part.ahead.get(start, (start, hashlib.sha256()))
+            if at < end:
+                self._fetch(file, Piece(start, end, hasher), at, buffer)
             with self.turn:
                 self.whole.add(number)
                 self.turn.notify_all()
+
+    def _fetch(self, file: FileIO, piece: Piece, at: int, buffer: memoryview) -> None:
+        headers = {"Range": f"bytes={at}-{piece.end - 1}", "If-Range": self.job.etag}
+        answer = self.job.web.ask("GET", self.job.remote, headers)
+        try:
+            self._check(answer.response, at, piece.end)
+            self._fill(file, reader(answer.response), piece, at, buffer)
+        finally:
+            answer.response.close()
 
     def _take_piece(self) -> int | None:
         with self.turn:
@@ -140,25 +156,32 @@ class Spread:
             raise DroppedError("the file changed on the server (other ETag)")
 
     def _fill(
-        self, file: FileIO, readinto: Callable[[memoryview], int], start: int, end: int, buffer: memoryview
+        self, file: FileIO, readinto: Callable[[memoryview], int], piece: Piece, at: int, buffer: memoryview
     ) -> None:
-        file.seek(start)
+        file.seek(at)
+        due = Checkpoints(at, PIECE // 8)
         step = self.limit.step or (256 << 10)
-        while start < end and not self.stopped:
-            got = readinto(buffer[: min(step, end - start)])
-            if not got:
-                raise DroppedError("connection cut")
-            view = buffer[:got]
-            while view:
-                view = view[file.write(view) :]
-            start += got
-            self.limit.take(got)
-            with self.turn:
-                self.received += got
-                at = self.received
-            self.moved(at)
-        if start < end:
+        try:
+            while at < piece.end and not self.stopped:
+                if not (got := readinto(buffer[: min(step, piece.end - at)])):
+                    raise DroppedError("connection cut")
+                write_all(file.write, buffer[:got])
+                piece.hasher.update(buffer[:got])
+                at += got
+                self._moved(got)
+                if due(at):
+                    self.job.part.piece(piece.start, at, piece.hasher)
+        finally:
+            self.job.part.piece(piece.start, at, piece.hasher)
+        if at < piece.end:
             raise DroppedError("stopped")
+
+    def _moved(self, got: int) -> None:
+        self.limit.take(got)
+        with self.turn:
+            self.received += got
+            at = self.received
+        self.moved(at)
 
     # --- hashing behind the frontier -----------------------------------------------------------------------------
 
@@ -172,6 +195,7 @@ class Spread:
                 start += got
             part.offset = end
             part.checkpoint(part.offset, part.hasher)
+            part.ahead.pop(self._range(self.frontier)[0], None)
             with self.turn:
                 self.frontier += 1
                 self.turn.notify_all()

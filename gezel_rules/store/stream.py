@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from gezel_rules.store.part import BLOCK, Part
 from gezel_rules.store.progress import Limit
+from gezel_rules.store.troubles import AgainError
 
 BUFFERS = 8
 FIRST_READ = 64 << 10  # bytes; grows while the network is fast, so that a slow one still shows progress
@@ -24,12 +25,27 @@ FLUSH_BYTES = 32 << 20  # dirty bytes worth an early flush; fewer wait for the f
 ReadInto = Callable[[memoryview], int]
 
 
+class Checkpoints:
+    """Says of an offset whether it is time to log it: after ``most`` bytes, or a while."""
+
+    def __init__(self, at: int, most: int) -> None:
+        self.proven, self.most, self.last = at, most, time.monotonic()
+
+    def __call__(self, at: int) -> bool:
+        now = time.monotonic()
+        due = at - self.proven >= self.most or now - self.last > CHECKPOINT_SECONDS
+        if due:
+            self.proven, self.last = at, now
+        return due
+
+
 class Stream:
     """Feeds one part. ``received`` is the offset written, the part's own ``offset`` the one hashed."""
 
     def __init__(self, part: Part, moved: Callable[[int], None], limit: Limit) -> None:
         self.part, self.moved, self.limit = part, moved, limit
         self.received = part.offset
+        part.ahead.clear()  # what comes in a row is written over it
         self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
         self._full: queue.SimpleQueue[tuple[bytearray, int] | None] = queue.SimpleQueue()
         self._stop = threading.Event()
@@ -62,7 +78,7 @@ class Stream:
         try:
             with memoryview(buffer) as whole, whole[:count] as view:
                 got = readinto(view)
-                _write_all(self.part.fd, view[:got])
+                write_all(lambda rest: os.write(self.part.fd, rest), view[:got])
             self.received += got
         except BaseException:
             got = 0
@@ -75,16 +91,15 @@ class Stream:
         return got
 
     def _hashing(self) -> None:
-        part, last, proven = self.part, time.monotonic(), self.part.offset
+        part, due = self.part, Checkpoints(self.part.offset, CHECKPOINT_BYTES)
         while (item := self._full.get()) is not None:
             buffer, count = item
             with memoryview(buffer) as whole:
                 part.hasher.update(whole[:count])
             part.offset += count
             self._free.put(buffer)
-            if part.offset - proven >= CHECKPOINT_BYTES or time.monotonic() - last > CHECKPOINT_SECONDS:
+            if due(part.offset):
                 part.checkpoint(part.offset, part.hasher)
-                last, proven = time.monotonic(), part.offset
 
     def _flushing(self) -> None:
         """Write back while receiving, so that the fsync before publishing has little left to do."""
@@ -104,8 +119,7 @@ class Stream:
         self._stop.set()
         self._hash.join()
         self._flush.join()
-        os.ftruncate(self.part.fd, self.part.offset)
-        os.lseek(self.part.fd, self.part.offset, os.SEEK_SET)
+        self.part.cut()
         if self.part.offset != before or self.part.offset not in self.part.checkpoints:
             self.part.checkpoint(self.part.offset, self.part.hasher)
 
@@ -116,6 +130,17 @@ def _next_span(span: int, seconds: float) -> int:
     return max(4096, span // 2) if seconds > SLOW_SECONDS else span
 
 
-def _write_all(fd: int, view: memoryview) -> None:
+def write_all(write: Callable[[memoryview], int], view: memoryview) -> None:
+    """Write everything, however little goes at a time."""
     while view:
-        view = view[os.write(fd, view) :]
+        view = view[write(view) :]
+
+
+def pass_over(readinto: ReadInto, count: int, limit: Limit) -> None:
+    """Read bytes that are here already. Raises AgainError when the connection ends before them."""
+    scratch = memoryview(bytearray(limit.step or BLOCK))
+    while count and (got := readinto(scratch[: min(count, len(scratch))])):
+        count -= got
+        limit.take(got)
+    if count:
+        raise AgainError("connection cut before the part's own end")

@@ -17,7 +17,7 @@ from gezel_rules.store.part import Part
 from gezel_rules.store.progress import Limit, Progress
 from gezel_rules.store.rejected import Rejected
 from gezel_rules.store.spread import Job, Probe, Spread
-from gezel_rules.store.stream import Stream
+from gezel_rules.store.stream import Stream, pass_over
 from gezel_rules.store.troubles import AgainError, Contradicted, Garbled, Mismatch, disk_trouble, meaning
 from gezel_rules.store.web import (
     MAX_WAIT_SECONDS,
@@ -202,7 +202,7 @@ class Transfer:
         etag = headers.get("ETag", "")
         known = _strong(etag) and etag == part.etag and part.source == self.remote.name
         if part.offset and known and (total is None or total >= part.offset):
-            _discard(reader(answer.response), part.offset, self.limit)
+            pass_over(reader(answer.response), part.offset, self.limit)
         elif part.offset and not self._provable():
             part.reset()  # nothing tells this version from the one that was cut off: the whole was asked for
         elif part.offset:
@@ -251,16 +251,22 @@ class Transfer:
         moved = lambda at: self.progress.move(self.asked.name, at)  # noqa: E731
         ranges = response.status == 206 or response.headers.get("Accept-Ranges", "").lower() == "bytes"
         probe = Probe(self.part, total) if total and ranges and _strong(etag) and self.connections > 1 else None
+        if probe is None or not self.part.ahead:  # else it was slow before
+            self._in_a_row(response, count, probe.slow if probe else lambda _: False, moved)
+        if probe and probe.slow(self.part.offset):
+            response.close()
+            self._spread(Job(self.web, self.remote, self.part, probe.total, etag), moved)
+
+    def _in_a_row(
+        self, response: Any, count: int | None, slow: Callable[[int], bool], moved: Callable[[int], None]
+    ) -> None:
         stream = Stream(self.part, moved, self.limit)
         try:
-            stream.take(reader(response), count, probe.slow if probe else lambda _: False)
+            stream.take(reader(response), count, slow)
         except OSError as error:
             raise disk_trouble(error, self.part) from None
         finally:
             stream.close()
-        if probe and probe.slow(self.part.offset):
-            response.close()
-            self._spread(Job(self.web, self.remote, self.part, probe.total, etag), moved)
 
     def _spread(self, job: Job, moved: Callable[[int], None]) -> None:
         """The rest over several connections; with trouble, fewer of them from then on."""
@@ -289,12 +295,3 @@ class Transfer:
 
 def _strong(etag: str) -> bool:
     return bool(etag) and not etag.startswith("W/")
-
-
-def _discard(readinto: Callable[[memoryview], int], count: int, limit: Limit) -> None:
-    scratch = memoryview(bytearray(limit.step or 1 << 20))
-    while count and (got := readinto(scratch[: min(count, len(scratch))])):
-        count -= got
-        limit.take(got)
-    if count:
-        raise AgainError("connection cut before the part's own end")

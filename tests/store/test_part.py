@@ -85,3 +85,48 @@ def test_the_digest_of_a_finished_part_is_kept(tmp_path: Path) -> None:
     again.close()
     assert logged_digest(part.path) == (hashlib.sha256(DATA[:100]).hexdigest(), "somewhere")
     assert logged_digest(tmp_path / "other.part") == ("", "")
+
+
+pieces = st.dictionaries(st.integers(0, 9).map(lambda n: 10_000 + 1000 * n), st.integers(1, 1000), max_size=6)
+
+
+@given(pieces, st.integers(0, 20_000), st.sampled_from(["none", "flip", "cut"]), st.binary(max_size=40))
+def test_pieces_ahead_are_each_proven(ahead: dict[int, int], where: int, damage: str, noise: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        part = written(Path(folder), [5_000], 0)
+        part.open()
+        for start, count in ahead.items():
+            os.pwrite(part.fd, DATA[start : start + count], start)
+            part.piece(start, start + count, hashlib.sha256(DATA[start : start + count]))
+        part.close()
+        data = bytearray(part.path.read_bytes())
+        if damage == "cut":
+            del data[where:]
+        elif damage == "flip" and where < len(data):
+            data[where] ^= 0x10
+        part.path.write_bytes(data)
+        with part.log_path.open("ab") as log:
+            log.write(noise)
+        again = Part(part.path)
+        again.open()
+        whole = {
+            start: end for start, end in ((s, s + n) for s, n in ahead.items()) if data[start:end] == DATA[start:end]
+        }
+        assert again.offset == (5_000 if data[:5_000] == DATA[:5_000] else 0)
+        assert {start: end for start, (end, _) in again.ahead.items()} == whole
+        again.reset()
+        assert again.ahead == {} and again.path.stat().st_size == 0
+        again.close()
+
+
+def test_pieces_of_another_source_are_forgotten(tmp_path: Path) -> None:
+    part = written(tmp_path, [5_000], 0)
+    part.open()
+    os.pwrite(part.fd, DATA[9_000:9_500], 9_000)
+    part.piece(9_000, 9_500, hashlib.sha256(DATA[9_000:9_500]))
+    part.comes_from("elsewhere", '"v1"')
+    assert part.ahead == {}
+    part.close()
+    part.open()
+    assert part.ahead == {} and part.path.stat().st_size == 5_000
+    part.close()

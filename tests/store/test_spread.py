@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from gezel_rules.store.progress import Limit
 
 from .conftest import gguf
 from .hub_server import File, Server
+from .kill_driver import in_child
 
 SIZE = 6_000_123
 DATA = gguf(SIZE, seed=4)
@@ -83,27 +87,80 @@ def test_a_file_that_changes_meanwhile_is_never_joined(server: Server, store: Pa
 
 
 def test_the_limit_holds_for_all_together(server: Server, store: Path) -> None:
-    import time
-
     server.files[PATH] = File(DATA, rate=RATE, headers=BYTES)
     began = time.monotonic()
     assert pull(server, store, limit=6e6) == DATA
     assert time.monotonic() - began >= SIZE / 6e6 * 0.9
 
 
+def opened(store: Path) -> Part:
+    """The part as the next pull finds it; what it holds is what the server has."""
+    part = Part(store / ".staging" / "m" / "model.gguf.part")
+    part.open()
+    data = part.path.read_bytes()
+    assert data[: part.offset] == DATA[: part.offset] and part.offset > 0
+    assert part.hasher.hexdigest() == hashlib.sha256(DATA[: part.offset]).hexdigest()
+    for start, (end, hasher) in part.ahead.items():
+        assert data[start:end] == DATA[start:end] and hasher.hexdigest() == hashlib.sha256(DATA[start:end]).hexdigest()
+    part.close()
+    return part
+
+
+def proven(part: Part) -> int:
+    return part.offset + sum(end - start for start, (end, _) in part.ahead.items())
+
+
+def continued(server: Server, store: Path) -> int:
+    """Bytes that the next pull has sent to it; the file is whole then."""
+    before = server.sent[PATH]
+    assert pull(server, store) == DATA
+    return server.sent[PATH] - before
+
+
+UNDER_WAY = 400_000  # bytes of the first answer, which is given up once it is known to be of the same version
+
+
 def test_what_was_proven_is_kept(server: Server, store: Path) -> None:
-    """Half way through the server is gone; the part ends at the frontier and its log agrees."""
+    """Half way through the server is gone: nothing that arrived is fetched again."""
     file = server.files[PATH] = File(DATA, rate=RATE, headers=BYTES)
     file.faults = [None] * 9 + [("status", 404)] * 9
     with pytest.raises(TransferFailed):
         pull(server, store)
-    part = Part(store / ".staging" / "m" / "model.gguf.part")
-    size = part.path.stat().st_size
-    part.open()
-    assert part.offset == size > 0
-    assert part.hasher.hexdigest() == hashlib.sha256(DATA[:size]).hexdigest()
-    part.close()
+    part = opened(store)
     file.faults = []
-    before = server.sent[PATH]
+    assert continued(server, store) <= SIZE - proven(part) + UNDER_WAY
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_kill_costs_what_is_under_way(server: Server, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four connections are killed in the middle of their pieces, and the pieces go on where they were."""
+    monkeypatch.setattr(spread, "PIECE", 1_000_000)
+    server.files[PATH] = File(DATA, rate=RATE / 4, headers=BYTES)
+    log = store / ".staging" / "m" / "model.gguf.part.log"
+    child = in_child(lambda: pull(server, store))
+    while not (log.exists() and log.read_text().count('"piece"') >= 10):
+        assert os.waitpid(child, os.WNOHANG) == (0, 0)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    part = opened(store)
+    begun = [end for start, (end, _) in part.ahead.items() if end - start < 1_000_000]
+    assert len(begun) >= 2
+    assert server.sent[PATH] - proven(part) <= 4 * (UNDER_WAY + (256 << 10))  # sent, and read by each connection
+    assert continued(server, store) <= SIZE - proven(part) + UNDER_WAY
+    ranges = {int(seen.headers["Range"][6:].partition("-")[0]) for seen in server.gets() if "Range" in seen.headers}
+    assert set(begun) <= ranges
+
+
+def test_another_source_goes_on_from_the_frontier(server: Server, store: Path) -> None:
+    """What several connections brought of one version is no part of another; the digest proves the rest."""
+    file = server.files[PATH] = File(DATA, rate=RATE, headers=BYTES)
+    file.faults = [None] * 9 + [("status", 404)] * 9
+    with pytest.raises(TransferFailed):
+        pull(server, store)
+    opened(store)
+    server.files[PATH] = File(gguf(SIZE, seed=5), '"other"', rate=RATE, headers=BYTES)
+    with pytest.raises(TransferFailed, match="wanted"):
+        pull(server, store)
+    server.files[PATH] = File(DATA, rate=RATE, headers=BYTES)
     assert pull(server, store) == DATA
-    assert server.sent[PATH] - before <= SIZE - size + 1_200_000
