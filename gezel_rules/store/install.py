@@ -148,4 +148,4 @@ def _disk(error: OSError, store: Path) -> TransferFailed | BadInput:
     said = why(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return TransferFailed(f"{store}: {said}; what has arrived is kept")
-    return BadInput(f"{store}: cannot be written ({said})")
+    return BadInput(f"{error.filename or store}: cannot be written ({said})")

@@ -40,6 +40,7 @@ def leftovers(store: Path) -> list[Leftover]:
     begun = _inside(store / STAGING)
     places = [store, store / LOCKS, store / STAGING, *begun, *(folder / READY for folder in begun)]
     found = [item for place in places for item in _foreign(place)]
+    found.extend(_no_folders([store / LOCKS, store / STAGING, *begun]))
     found.extend(_staged(store))
     for directory in directories(store):
         found.extend(_in_directory(store, directory))
@@ -57,6 +58,12 @@ def _foreign(folder: Path) -> Iterator[Leftover]:
         ours = path.is_dir() or (path.is_file() and not path.name.endswith((".part", ".part.log")))
         if (path.is_symlink() or not ours) and not path.name.startswith(REMOVED) and (wrong := not_ours(path.lstat())):
             yield Leftover(path, wrong, 0, False, "the store neither reads nor writes through it; delete it")
+
+
+def _no_folders(places: Iterable[Path]) -> Iterator[Leftover]:
+    for path in places:
+        if path.is_file() and not path.is_symlink() and not path.name.startswith(REMOVED):
+            yield Leftover(path, "a file where the store keeps a folder", size_of(path), False, "delete it")
 
 
 def _staged(store: Path) -> Iterator[Leftover]:

@@ -146,7 +146,7 @@ def pipe(at: Path, outside: Path) -> None:
     os.mkfifo(at)
 
 
-def no_manifest(at: Path, outside: Path) -> None:
+def a_file(at: Path, outside: Path) -> None:
     at.write_bytes(b'{"manifest": 1}')
 
 
@@ -161,6 +161,9 @@ KINDS: dict[str, tuple[str, Callable[[Path, Path], None]]] = {
     "a link for the part's log": (".staging/n/model.gguf.part.log", to_file),
     "a link for what arrived wrong": (".staging/n/model.gguf.rejected", to_file),
     "a link for a removed model": (".staging/removed-x", to_folder),
+    "a file for the staging folder of all": (".staging", a_file),
+    "a file for the staging folder of a model": (".staging/n", a_file),
+    "a file for the locks": (".locks", a_file),
     "a link for the locks": (".locks", to_folder),
     "a link for a lock": (".locks/n.lock", to_file),
     "a link for a model": ("n", to_folder),
@@ -168,7 +171,7 @@ KINDS: dict[str, tuple[str, Callable[[Path, Path], None]]] = {
     "a link for the manifest on its way": ("m/manifest.json.new", to_file),
     "a second name of the manifest on its way": ("m/manifest.json.new", second_name),
     "a pipe for the manifest": ("m/manifest.json", pipe),
-    "a manifest that is none": ("m/manifest.json", no_manifest),
+    "a manifest that is none": ("m/manifest.json", a_file),
     "a link for an old generation": ("m/0123456789ab", to_folder),
     "a link for a model's file": ("m/GENERATION/model.gguf", to_file),
 }
