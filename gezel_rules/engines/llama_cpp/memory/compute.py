@@ -126,7 +126,8 @@ def _pipelined(geo: Geometry, launch: Launch, own: Owners) -> bool:
     whatever crosses devices (``llama_context``); needs backends with events, which ``launch.pipeline`` can deny."""
     if launch.pipeline is not None:
         return launch.pipeline
-    special = launch.override_tensor or launch.cpu_moe or launch.n_cpu_moe or launch.no_kv_offload
+    moved = launch.override_tensor or launch.ffn_on_cpu or launch.cpu_moe or launch.n_cpu_moe
+    special = moved or launch.no_kv_offload
     return launch.devices > 1 and own.offloaded > len(geo.layers) and not special
 
 

@@ -16,6 +16,7 @@ class Launch(NamedTuple):
     ``pipeline``: copies for pipelining over devices (``None``: as the engine decides). ``op_offload``: the backend
     copies host weights to the first device for large batches (CUDA, ROCm, Vulkan …; RPC does not). ``processor``:
     what packs the weights on the CPU, a row of the table ``processors`` (``plain`` with --no-repack).
+    ``ffn_on_cpu``: layers whose dense feed-forward stays on the CPU, as the override ``kept_ffn`` says it.
     """
 
     ctx: int | None = None
@@ -38,6 +39,7 @@ class Launch(NamedTuple):
     n_cpu_moe: int = 0
     cpu_moe: bool = False
     override_tensor: tuple[tuple[str, str], ...] = ()
+    ffn_on_cpu: frozenset[int] = frozenset()
     no_kv_offload: bool = False
     pipeline: bool | None = None
     op_offload: bool = False

@@ -94,16 +94,19 @@ def _device(buffer: str, launch: Launch) -> int:
 def place_weights(geo: Geometry, mtp: bool, launch: Launch, own: Owners) -> list[tuple[Load, int]]:
     """All loaded tensors with their devices: overrides first, then --cpu-moe and --n-cpu-moe (which name the experts of
     all, or of the first layers), then their layer's device. The MTP head's tensors are loaded only when asked for."""
-    rules, trunk = overrides(launch), geo.trunk
+    rules, trunk, ffn = overrides(launch), geo.trunk, launch.ffn_on_cpu
     expert_layers = len(geo.layers) if launch.cpu_moe else launch.n_cpu_moe
     homes = dict(enumerate(own.layers)) | {INPUT: HOST}
-    return [
-        (load, HOST if load.experts and load.place < expert_layers else homes.get(load.place, own.output))
-        if load.fixed is None
-        else (load, load.fixed)
-        for load in (loads_of(geo.weights, lambda name: override_of(name, rules)) if rules else geo.once(loads))
-        if load.place < trunk or mtp or load.kept
-    ]
+
+    def device(load: Load) -> int:
+        if load.fixed is not None:
+            return load.fixed
+        if (load.experts and load.place < expert_layers) or (load.ffn and load.place in ffn):
+            return HOST
+        return homes.get(load.place, own.output)
+
+    found = loads_of(geo.weights, lambda name: override_of(name, rules)) if rules else geo.once(loads)
+    return [(load, device(load)) for load in found if load.place < trunk or mtp or load.kept]
 
 
 def loads(geo: Geometry) -> tuple[Load, ...]:

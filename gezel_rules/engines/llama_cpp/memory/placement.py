@@ -16,6 +16,7 @@ from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
 from gezel_rules.engines.llama_cpp.memory.offload import HOST
 from gezel_rules.engines.llama_cpp.memory.search import boundary
 from gezel_rules.engines.llama_cpp.memory.split import balanced, filled
+from gezel_rules.engines.llama_cpp.memory.weights import kept_ffn
 from gezel_rules.record import NamedTuple
 
 HOST_KINDS = frozenset({"ram", "host"})
@@ -129,6 +130,7 @@ def place(
         n_cpu_moe=limits.n_cpu_moe or 0,
         cpu_moe=False,
         override_tensor=(),
+        ffn_on_cpu=frozenset(),
         tensor_split=(),
         device_free=tuple(p.usable_bytes for p in room.devices),
     )
@@ -156,7 +158,10 @@ def _room(pools: Sequence[Pool], beside: int, margin: int) -> Room:
 
 
 def _settled(found: Placement, tried: Sequence[Attempt]) -> Placement:
-    return found._replace(tried=(*tried, _attempt(found)))
+    launch, ffn = found.launch, found.launch.ffn_on_cpu
+    if ffn:
+        launch = launch._replace(override_tensor=(kept_ffn(ffn),), ffn_on_cpu=frozenset())
+    return found._replace(launch=launch, tried=(*tried, _attempt(found)))
 
 
 def _attempt(found: Placement) -> Attempt:
@@ -202,16 +207,10 @@ def _ladder(geo: Geometry, bare: Launch, step: str, limits: Limits) -> tuple[Cal
         most = 0 if limits.n_cpu_moe is not None else ceil((last + 1 - first) * limits.share)
         return lambda n: bare._replace(n_cpu_moe=first + n), most
     if step == "ffn":
-        return lambda n: bare._replace(override_tensor=(_keep(dense[:n]),)), 0 if routed else len(dense)
+        return lambda n: bare._replace(ffn_on_cpu=frozenset(dense[:n])), 0 if routed else len(dense)
     most_moe = max(routed, default=-1) + 1 if limits.n_cpu_moe is None else limits.n_cpu_moe
-    emptied = bare._replace(n_cpu_moe=most_moe, override_tensor=() if routed or not dense else (_keep(dense),))
+    emptied = bare._replace(n_cpu_moe=most_moe, ffn_on_cpu=frozenset() if routed else frozenset(dense))
     return lambda n: emptied._replace(n_gpu_layers=units - n), units if limits.n_gpu_layers is None else 0
-
-
-def _keep(layers: Sequence[int]) -> tuple[str, str]:
-    """The override that keeps the feed-forward tensors of some layers on the CPU."""
-    numbers = "|".join(map(str, layers))
-    return rf"blk\.({numbers})\.ffn_(up|down|gate)\.weight", "CPU"
 
 
 def _split(geo: Geometry, launch: Launch, room: Room) -> Launch:

@@ -43,7 +43,8 @@ def spots_of(geo: Geometry, launch: Launch, own: Owners) -> list[Spot]:
         following = states[i] if geo.layers[i].cached else None
         near = attend if following is None else HOST if launch.no_kv_offload else own.layers[following]
         score = near if cache == HOST else cache
-        spots.append(Spot(attend, cache, score, norm, feed, HOST if i < moved else expert))
+        feed, expert = HOST if i in launch.ffn_on_cpu else feed, HOST if i < moved else expert
+        spots.append(Spot(attend, cache, score, norm, feed, expert))
     return spots
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -33,12 +34,14 @@ class Weight(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Weights that always lie together: those of one place, routed experts apart. ``bytes``: on a device; ``buffers``:
-    on the host, bytes by buffer for each processor; ``lazy``: bytes that are read on demand; ``largest``: of one of
-    them; ``fixed``: the device that an override gives them; ``kept``: as with a weight."""
+    """Weights that always lie together: those of one place, routed experts and dense feed-forward (``ffn``) apart.
+    ``bytes``: on a device; ``buffers``: on the host, bytes by buffer for each processor; ``lazy``: bytes that are read
+    on demand; ``largest``: of one of them; ``fixed``: the device that an override gives them; ``kept``: as with a
+    weight."""
 
     place: int
     experts: bool
+    ffn: bool
     kept: bool
     fixed: int | None
     bytes: int
@@ -49,14 +52,19 @@ class Load(NamedTuple):
 
 def loads_of(found: Iterable[Weight], fixed: Callable[[str], int | None]) -> tuple[Load, ...]:
     """Weights summed up by where they may lie. ``fixed``: the device that an override gives a tensor of that name."""
-    together: dict[tuple[int, bool, bool, int | None], list[Weight]] = {}
+    together: dict[Where, list[Weight]] = {}
     for weight in found:
-        key = weight.place, weight.experts, weight.kept, fixed(weight.name)
+        ffn = weight.ffn and FFN.search(weight.name) is not None
+        key = weight.place, weight.experts, ffn, weight.kept, fixed(weight.name)
         together.setdefault(key, []).append(weight)
     return tuple(_load(key, weights) for key, weights in together.items())
 
 
-def _load(key: tuple[int, bool, bool, int | None], weights: Sequence[Weight]) -> Load:
+Where = tuple[int, bool, bool, bool, int | None]
+"""The first fields of a ``Load``."""
+
+
+def _load(key: Where, weights: Sequence[Weight]) -> Load:
     buffers: dict[str, dict[str, int]] = {name: {} for name in weights[0].stays}
     for weight in weights:
         for name, (buffer, size) in weight.stays.items():
@@ -140,6 +148,15 @@ def _weight(tensor: TensorInfo, known: Known) -> Weight:
 
 EXPERTS = frozenset(f"ffn_{part}_{kind}exps" for part in ("up", "down", "gate", "gate_up") for kind in ("", "ch"))
 """What --cpu-moe keeps on the CPU (``llm_ffn_exps_cpu_override``)."""
+_FFN = r"\.ffn_(up|down|gate)\.weight"
+FFN = re.compile(r"blk\.\d+" + _FFN)
+
+
+def kept_ffn(layers: Iterable[int]) -> tuple[str, str]:
+    """The override that keeps the dense feed-forward of some layers on the CPU."""
+    return rf"blk\.({'|'.join(map(str, sorted(layers)))}){_FFN}", "CPU"
+
+
 DENSE = frozenset({"ffn_up", "ffn_down", "ffn_gate", "ffn_gate_up"})
 
 
