@@ -56,7 +56,7 @@ class Verdict(NamedTuple):
 
 def judge(policy: LogPolicy, evidence: Mapping[str, Evidence], backend: str | None, exit_status: int | None) -> Verdict:
     """Apply the rules in order to the evidence."""
-    court = _Court(policy, evidence, backend, exit_status)
+    court = Court(policy, evidence, backend, exit_status)
     gpu, gpu_rule, gpu_evidence = court.gpu()
     failure, source, proof = court.failure()
     proof = proof if failure else gpu_evidence
@@ -74,7 +74,7 @@ def judge(policy: LogPolicy, evidence: Mapping[str, Evidence], backend: str | No
     )
 
 
-class _Court:
+class Court:
     """One judgement: the policy, the evidence, and what the caller knows."""
 
     def __init__(

@@ -6,7 +6,7 @@ literals are searched in blocks of 64 KiB first. A log is untrusted: line length
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gezel_rules.logs.lines import LONGEST, Words, ignored, matches, opens, shown, unwrap
@@ -37,10 +37,17 @@ def classify(
     engine_version: str | None = None,
 ) -> Verdict:
     """The verdict on a whole log, given as lines with or without their ends."""
+    return judge(policy, gathered(lines, policy, backend, engine_version), backend, exit_status)
+
+
+def gathered(
+    lines: Iterable[str], policy: LogPolicy, backend: str | None = None, engine_version: str | None = None
+) -> Mapping[str, Evidence]:
+    """What a whole log is evidence of, by pattern; ``verdict.judge`` says what follows."""
     watch = Watch(policy, backend, engine_version)
     for line in lines:
         watch.feed((line.rstrip("\n") + "\n").encode("utf-8", "surrogateescape"))
-    return watch.verdict(exit_status)
+    return watch.evidence()
 
 
 class Watch:
@@ -78,6 +85,11 @@ class Watch:
         verdict = judge(self.policy, self._evidence, self.backend, exit_status)
         self._evidence, self._carry, self._offset, self._skipping, self._stamp_at, self._stamp_sought = kept
         return verdict
+
+    def evidence(self) -> Mapping[str, Evidence]:
+        """What was seen in a log that has ended, by pattern."""
+        self._take(final=True)
+        return self._evidence
 
     def _take(self, final: bool) -> None:
         """Read the whole lines of the carry (all of it when ``final``) and drop what was read."""
@@ -205,8 +217,9 @@ def _hits(block: bytes, needs: tuple[_Need, ...]) -> dict[int, list[_Need]]:
 def _needs(policy: LogPolicy, backend: str | None, version: tuple[int, ...] | None) -> tuple[_Need, ...]:
     """Every literal once, with the patterns that apply to this build and the quotations that ask for it."""
     owners: dict[str, tuple[list[Any], list[Any]]] = {}
+    spoken = {name for pattern in policy.patterns.values() for name in pattern.backends}
     for pattern in policy.patterns.values():
-        if _applies(pattern, backend, version, policy):
+        if _applies(pattern, backend, version, spoken):
             for literal in pattern.needs:
                 owners.setdefault(literal, ([], []))[0].append(pattern)
     for quote in policy.lines.quotes:
@@ -215,8 +228,8 @@ def _needs(policy: LogPolicy, backend: str | None, version: tuple[int, ...] | No
     return tuple(_Need(literal.encode(), tuple(p), tuple(q)) for literal, (p, q) in owners.items())
 
 
-def _applies(pattern: Pattern, backend: str | None, version: tuple[int, ...] | None, policy: LogPolicy) -> bool:
+def _applies(pattern: Pattern, backend: str | None, version: tuple[int, ...] | None, spoken: set[str]) -> bool:
+    """``spoken``: the backends of which some pattern speaks."""
     if pattern.engine is not None and not pattern.engine.holds(version):
         return False
-    spoken = {name for p in policy.patterns.values() for name in p.backends}
     return not pattern.backends or backend not in spoken or backend in pattern.backends

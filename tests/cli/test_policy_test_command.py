@@ -23,7 +23,7 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path / "policies"
 
 
-def tested(capsys: pytest.CaptureFixture[str], *argv: str, status: int = 0) -> list[str]:
+def outcome(capsys: pytest.CaptureFixture[str], *argv: str, status: int = 0) -> list[str]:
     assert main(["policy", "test", *argv]) == status
     said = capsys.readouterr()
     assert said.err == ""
@@ -71,13 +71,13 @@ def test_a_name_that_means_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_passes_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tested(capsys, "window.floor") == ["tested 1 policy file with 2 cases: all as expected"]
+    assert outcome(capsys, "window.floor") == ["tested 1 policy file with 2 cases: all as expected"]
 
 
 def test_a_rule_changed_on_purpose(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = copy / f"{WINDOW}.yaml"
     path.write_text(path.read_text().replace("default: {tokens: 65536}", "default: {tokens: 32768}"))
-    lines = tested(capsys, str(copy), "window", status=1)
+    lines = outcome(capsys, str(copy), "window", status=1)
     assert lines[:5] == [
         "policies/llama-cpp/window_test.yaml:21: window.wanted: 64k where nobody asks",
         "    expected  65536, by rule default",
@@ -91,7 +91,7 @@ def test_a_rule_changed_on_purpose(copy: Path, capsys: pytest.CaptureFixture[str
 def test_a_launch_that_is_otherwise(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = copy / "llama-cpp" / "placement_test.yaml"
     path.write_text(path.read_text().replace("{refused: no-room}", "{flags: {--fit: on}}"))
-    lines = tested(capsys, str(copy), "placement", status=1)
+    lines = outcome(capsys, str(copy), "placement", status=1)
     assert lines[0].endswith(": launch: a model that does not fit anywhere is refused")
     assert lines[1] == "    expected  refused not set"
     assert lines[2].startswith("    got       no-room, by rule no-room (policies/llama-cpp/placement.yaml:")

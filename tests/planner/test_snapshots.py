@@ -86,7 +86,7 @@ def without_lines(data: Any) -> Any:
 @cache
 def policy_line(file: str, line: int) -> str:
     path = policies_dir().parent / file
-    return path.read_text().splitlines()[line - 1].partition("  #")[0].strip()
+    return path.read_text().splitlines()[line - 1].strip()
 
 
 @pytest.mark.parametrize("host", HOSTS)

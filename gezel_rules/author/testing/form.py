@@ -73,6 +73,7 @@ _LOG_EXPECTED = Shape(
         "failure": optional(TEXT, "The failure class, or 'not set' where nothing failed."),
         "fatal": optional(FLAG, "Whether the failure ended the start."),
         "rule": optional(TEXT, "What decided: the id of a pattern, an exit status, a class or a rule."),
+        "gpu_rule": optional(TEXT, "The rule that gave the verdict on the GPU."),
     },
     "What the log must mean; what is not named may be anything.",
 )

@@ -1,15 +1,13 @@
-"""Running the cases of whole launches and of logs."""
+"""Running the cases of whole launches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from gezel_rules.author.testing.cases import Launch, Log
+from gezel_rules.author.testing.cases import Launch
 from gezel_rules.author.testing.judge import Difference, same
 from gezel_rules.decisions.decide import Trace
 from gezel_rules.errors import BadInput
-from gezel_rules.logs.model import LogPolicy
-from gezel_rules.logs.watch import Verdict, classify
 from gezel_rules.record import NamedTuple
 
 
@@ -39,19 +37,6 @@ class RanLaunch(NamedTuple):
         return not self.differences and self.fault is None
 
 
-class RanLog(NamedTuple):
-    """A log that was judged, and every difference."""
-
-    case: Log
-    verdict: Verdict
-    differences: tuple[Difference, ...]
-
-    @property
-    def passed(self) -> bool:
-        """Whether all is as expected."""
-        return not self.differences
-
-
 def run_launch(case: Launch, plan: Planner) -> RanLaunch:
     """Plan a launch and hold it against what it must be."""
     try:
@@ -76,10 +61,3 @@ def _of_launch(case: Launch, launched: Launched) -> Iterator[Difference]:
     for name, value in case.decisions:
         if not same(value, launched.trace.get(name)):
             yield Difference(name, value, launched.trace.get(name))
-
-
-def run_log(case: Log, policy: LogPolicy) -> RanLog:
-    """Judge a log and hold the verdict against what it must mean."""
-    verdict = classify(case.lines, policy, case.backend, case.exit, case.engine)
-    found = {**verdict._asdict(), "rule": verdict.rule.id if verdict.rule else None}
-    return RanLog(case, verdict, tuple(Difference(k, v, found[k]) for k, v in case.expected if v != found[k]))

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gezel_rules.author.testing.cells import cell_mutants
 from gezel_rules.author.testing.judge import Bench, Ran
+from gezel_rules.author.testing.logs import RanLog, log_mutants, passes
 from gezel_rules.author.testing.mutants import KINDS, Mutant, mutants
 from gezel_rules.decisions.decide import Trace
 from gezel_rules.documents.node import Node
+from gezel_rules.logs.model import LogPolicy
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.record import NamedTuple
 
@@ -47,11 +49,24 @@ def mutated(file: str, root: Node, bench: Bench, ran: Sequence[Ran]) -> Mutated:
     """Run all mutants of a policy file; ``ran``: every case of its family, as it went on the policies as they are."""
     every = [*_of_decisions(file, bench.words.policies), *cell_mutants(root, bench.words.policies)]
     cases = {name: _judging(name, ran) for name in {mutant.of for mutant in every}}
-    reasons = dict(_reasons(root))
     survived = [mutant for mutant in every if not _noticed(mutant, cases[mutant.of], bench)]
+    return _held(file, root, len(every), survived)
+
+
+def mutated_logs(file: str, root: Node, policy: LogPolicy, ran: Sequence[RanLog]) -> Mutated:
+    """Run all mutants of the verdicts and failure classes of a log policy; ``ran``: every log of its family."""
+    every = list(log_mutants(file, policy))
+    logs = [each for each in ran if each.passed]
+    survived = [mutant for mutant, changed in every if all(passes(each, changed) for each in logs)]
+    return _held(file, root, len(every), survived)
+
+
+def _held(file: str, root: Node, count: int, survived: Sequence[Mutant]) -> Mutated:
+    """What survived, with what comments say of it."""
+    reasons = dict(_reasons(root))
     used = {(each.line, each.kind) for each in survived}
     idle = tuple((f"{file}:{line}", kind) for line, kind in reasons if (line, kind) not in used)
-    return Mutated(file, len(every), tuple(_survivor(file, each, reasons) for each in survived), idle)
+    return Mutated(file, count, tuple(_survivor(file, each, reasons) for each in survived), idle)
 
 
 def _survivor(file: str, mutant: Mutant, reasons: Mapping[tuple[int, str], str]) -> Survivor:
@@ -95,6 +110,8 @@ def _starts(root: Node) -> Iterator[int]:
     for decision in _values(root, "decisions"):
         yield from (rule.line for rule in decision.value["rules"].value) if "rules" in decision.value else ()
         yield (decision.key or decision).line
+    for section in ("rules", "failures", "exits"):  # of a log policy
+        yield from (entry.line for entry in root.value[section].value) if section in root.value else ()
     for table in _values(root, "tables"):
         rows = table.value.get("rows", table) if isinstance(table.value, dict) else table
         yield from ((row.key or row).line for row in rows.value.values()) if isinstance(rows.value, dict) else ()

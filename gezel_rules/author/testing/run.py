@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gezel_rules.author.testing.given import Words
 from gezel_rules.author.testing.judge import Bench, Ran
-from gezel_rules.author.testing.launches import Planner, RanLaunch, RanLog, run_launch, run_log
+from gezel_rules.author.testing.launches import Planner, RanLaunch, run_launch
+from gezel_rules.author.testing.logs import RanLog, run_log
 from gezel_rules.author.testing.suites import Suite
 from gezel_rules.decisions.decide import Trace
 from gezel_rules.engines import plain_functions

@@ -91,9 +91,7 @@ def _only(names: Sequence[str], suites: Sequence[Suite]) -> Iterator[Suite]:
 def _meant(name: str, suite: Suite) -> list[str]:
     """What a name means in a suite: all of it (""), or one of its decisions, by its own name or its flag's."""
     path = name.removesuffix(".yaml").removesuffix("_test").rstrip("/")
-    if f"/{suite.policy}".endswith(f"/{path}") or f"/{path}".endswith(f"/{suite.policy}"):
-        return [""]
-    if suite.policy.startswith(f"{path}/"):
+    if f"/{path}/" in f"/{suite.policy}/" or f"/{path}".endswith(f"/{suite.policy}"):
         return [""]
     flags = {suite.words.policies.decisions[decision].flag: decision for decision in suite.cases.decisions}
     decision = flags.get(name, name)

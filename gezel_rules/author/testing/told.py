@@ -7,7 +7,8 @@ from typing import Any
 
 from gezel_rules.author.testing.given import Words, shown
 from gezel_rules.author.testing.judge import Difference, Ran, same
-from gezel_rules.author.testing.launches import RanLaunch, RanLog
+from gezel_rules.author.testing.launches import RanLaunch
+from gezel_rules.author.testing.logs import RanLog
 from gezel_rules.author.testing.run import AnyRan, Results
 from gezel_rules.decisions.decide import Judgement, Trace
 from gezel_rules.decisions.explain import rule_gives
