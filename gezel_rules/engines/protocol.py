@@ -61,6 +61,10 @@ class Fit(Protocol):
         """The same under other facts."""
         ...
 
+    def under(self, policies: PolicySet) -> Fit:
+        """The same by other policies that have the same tables: what was worked out stands where they let it."""
+        ...
+
     def measured(self, facts: Mapping[str, Fact], held: Mapping[str, int]) -> Fit:
         """The same on memory as it is now: ``held`` by other launches, by pool; never more of a device than before."""
         ...

@@ -93,6 +93,12 @@ def plan_with(plan: Plan, settings: Mapping[str, Any]) -> Plan:
     return _under(plan, {f"settings.{name}": Fact(value, "tried", "operator") for name, value in settings.items()})
 
 
+def plan_under(plan: Plan, policies: PolicySet) -> Plan:
+    """The same launch by other policies that have the same tables: facts and arithmetic are those there are."""
+    facts = dict(plan.trace.facts)
+    return _decided(plan.request, plan.subject, plan.program, policies, plan.fit.under(policies), facts)
+
+
 def plan_without_drafter(plan: Plan) -> Plan:
     """The same launch after its catalog drafter failed."""
     return _under(plan, {"launch.draft_failed": Fact(True, "this launch")})

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from gezel_rules import places
 from gezel_rules.author.check import read_library
 from gezel_rules.author.page import page
 from gezel_rules.author.show import Index
-from gezel_rules.cli import main, policy
+from gezel_rules.cli import main
+from gezel_rules.cli.policy import check, show
 from gezel_rules.engines.llama_cpp.vocabulary import WORDS
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.policies import LANGUAGES
@@ -97,7 +99,7 @@ def test_from_within_the_directory_the_places_have_its_name(
 
 def checked(directory: Path, today: date, as_json: bool = False) -> int:
     places = {"policies": None, "catalog": None, "store": None, "layer": None}
-    return policy._check(argparse.Namespace(what=str(directory), json=as_json, family=None, **places), today)
+    return check.check(argparse.Namespace(what=str(directory), json=as_json, format="text", **places), today)
 
 
 def test_stale_evidence_is_a_warning(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,7 +109,7 @@ def test_stale_evidence_is_a_warning(directory: Path, capsys: pytest.CaptureFixt
     said = capsys.readouterr()
     assert said.out == (
         f"{before}\npolicies/kv/kv.yaml:25:76: warning: evidence of rule 'default' in 'kv.type' expired on 2027-08-03: "
-        "measure again\n"
+        "measure again [stale-evidence]\n"
         "checked 1 file, 2 decisions, 2 tables: no problems (2 warnings)\n"
     )
     assert checked(directory, date(2030, 1, 1), as_json=True) == 0
@@ -118,13 +120,13 @@ def test_stale_evidence_is_a_warning(directory: Path, capsys: pytest.CaptureFixt
 def test_a_policy_only_the_schema_refuses_is_reported(
     directory: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(policy.places.schemas_dir(), tmp_path / "schemas")
+    shutil.copytree(places.schemas_dir(), tmp_path / "schemas")
     path = tmp_path / "schemas" / "policy.schema.json"
     schema = json.loads(path.read_text())
     decision = schema["properties"]["decisions"]["additionalProperties"]
     decision["properties"]["rules"]["items"]["required"].append("because")
     path.write_text(json.dumps(schema))
-    monkeypatch.setattr(policy.places, "schemas_dir", lambda: tmp_path / "schemas")
+    monkeypatch.setattr(places, "schemas_dir", lambda: tmp_path / "schemas")
     assert main(["policy", "check", str(directory)]) == 2
     said = capsys.readouterr().out
     assert "policies/kv/kv.yaml:23:9: policy.schema.json refuses this: 'because' is a required property" in said
@@ -201,9 +203,7 @@ def test_show_a_flag_in_any_spelling(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.fixture(scope="module")
 def index() -> Index:
-    return Index(
-        read_library(policies_dir(), "llama-cpp", LANGUAGES), {word.name: policy._fact(word) for word in WORDS}
-    )
+    return Index(read_library(policies_dir(), "llama-cpp", LANGUAGES), {word.name: show._fact(word) for word in WORDS})
 
 
 @pytest.mark.parametrize("width", [60, 110])

@@ -1,4 +1,4 @@
-"""``gezel-rules policy test``: what came of the tests, for people and as JSON."""
+"""``gezel-rules policy test [DIR|NAME …]``: what came of the tests, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -14,21 +14,40 @@ from gezel_rules.author.testing.run import Results, benches_of, run_suites, word
 from gezel_rules.author.testing.suites import Suite, read_suites
 from gezel_rules.author.testing.summed import coverage_lines, mutation_lines, plain
 from gezel_rules.author.testing.told import as_json, failures
+from gezel_rules.cli.arguments import session_of
 from gezel_rules.cli.shown import count, json_text, tell
 from gezel_rules.errors import BadInput
 from gezel_rules.session import Conditions, Session
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from argparse import ArgumentParser, Namespace
 
     from gezel_rules.author.testing.coverage import Covered
     from gezel_rules.author.testing.mutation import Mutated
 
 
-def test(session: Session, names: Sequence[str], args: Namespace) -> int:
-    """Run the tests of a session's policies, or those that are named: 0 when all is as expected, 1 when something is
+def add_arguments(parser: ArgumentParser) -> None:
+    """The action's own arguments."""
+    parser.add_argument(
+        "what", metavar="DIR|NAME", nargs="*", help="the directory; files, policies or decisions (default: all tests)"
+    )
+    parser.add_argument("--coverage", action="store_true", help="also what no case shows of rules and conditions")
+    parser.add_argument(
+        "--mutation", "--mutate", action="store_true", help="also changes to the policies that no case notices"
+    )
+
+
+def parse(parser: ArgumentParser, argv: list[str], chosen: Namespace) -> Namespace:
+    """NAME may look like an option: it is a flag's then."""
+    args, rest = parser.parse_known_intermixed_args(argv, chosen)
+    args.what += rest
+    return args
+
+
+def run(args: Namespace) -> int:
+    """Run the tests of the session's policies, or those that are named: 0 when all is as expected, 1 when something is
     not. Raises BadInput for what is wrong with the files themselves."""
-    session, names = _place(session, names)
+    session, names = _place(session_of(args), args.what)
     suites = _suites(session, names)
     benches = benches_of(suites)
     results = run_suites(suites, lambda *asked: _plan(session, *asked), benches)
