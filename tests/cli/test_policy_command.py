@@ -233,7 +233,7 @@ def test_show_as_json(directory: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["show", "kv.typ"], "no decision, flag, table, policy or fact 'kv.typ'; did you mean 'kv.type'?"),
+        (["show", "kv.typ"], "no decision, flag, table, policy, fact or check 'kv.typ'; did you mean 'kv.type'?"),
         (["show", "--thread"], "did you mean '--threads'?"),
     ],
 )

@@ -89,7 +89,7 @@ def summary(found: PolicyDiff) -> str:
     if planned:
         said.append(f"{models} of {count(found.models, 'model')}, on {hosts} of {count(found.hosts, 'host')}")
     if found.recorded:
-        said.append(f"{len(recorded)} of {count(found.recorded, 'recorded launch', 'recorded launches')} too")
+        said.append(f"{len(recorded)} of {count(found.recorded, 'recorded launch', 'recorded launches')}")
     return f"{sides}: {'; '.join(said)}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -88,17 +88,12 @@ class Capacity:
         return _chosen(self._again(self.inputs._replace(facts=facts, cards=self.inputs.offered)))
 
     def under(self, policies: PolicySet) -> Capacity:
-        """The same by other policies that have the same tables: placements stand where what they rest on is decided
-        alike."""
+        """The same by other policies that have the same tables: placements stand where they are asked for alike."""
         after = _chosen(self._again(self.inputs._replace(policies=policies, cards=self.inputs.offered)))
-        specs = {asked.spec for asked in self._placed}
-        if after.cards == self.cards and after._rests_on(specs) == self._rests_on(specs):
-            after._placed.update(self._placed)
+        if after.cards == self.cards and after.uses_gpu == self.uses_gpu:
+            alike = [asked for asked in self._placed if after._launch(asked) == self._launch(asked)]
+            after._placed.update((asked, self._placed[asked]) for asked in alike)
         return after
-
-    def _rests_on(self, specs: Collection[str]) -> tuple[Any, ...]:
-        """What placements rest on besides tables, facts and cards."""
-        return tuple(self._settled.value(name) for name in SETTLED), {spec: self.n_max(spec) for spec in specs}
 
     def measured(self, facts: Mapping[str, Fact], held: Mapping[str, int]) -> Capacity:
         """The same on memory as it is now, never more of a card than before."""
