@@ -30,7 +30,7 @@ FORMAT = 2
 
 _OR_NOTHING = Anything((yaml.TEXT, yaml.NOTHING), "text or nothing")
 _STATUS = Anything((yaml.INTEGER, yaml.NOTHING), "an exit status or nothing")
-_SECONDS = Number(least=0, unit="seconds")
+_SECONDS = Number(least=0, most=1 << 40, unit="seconds")
 _BYTES = whole(least=0, unit="bytes")
 _OBJECT = Anything((yaml.MAP,), "a mapping")
 

@@ -183,7 +183,7 @@ def incident(
     path = state_dir / INCIDENTS / f"{running.id}.json"
     facts = {
         "time": time.time(), "model": order.model, "engine": order.engine.command, "build": order.build,
-        "argv": order.argv,
+        "argv": hidden(order.argv),
     }  # fmt: skip
     end = {
         "exit_status": exit_status,

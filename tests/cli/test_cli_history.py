@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 RECORDS = Path(__file__).parents[1] / "data" / "records"
 STARTED = 1796096791.0
+NONSENSE = (None, -1, 0, 1 << 70, "x\x1b[2J", [], {}, [1], {"a": 1}, True, 1.5, 10**400)
 PARTS = {"weights": 4 << 30, "context": 2 << 30, "compute": 512 << 20, "drafter and projector": 0}
 
 
@@ -109,3 +111,21 @@ def test_as_json(place, journal):
 @pytest.mark.parametrize("number", ["0", "-1", "x"])
 def test_how_many_are_shown_is_a_count(refused, number):
     assert "--last" in refused("history", "--last", number)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_in_a_record_it_is_shown_or_left_out(place, journal, seed):
+    """Any value in any place: history shows the launch for what it is worth, and never fails."""
+    good = json.loads((RECORDS / "format-2.json").read_text())
+    chance = random.Random(seed)
+    parts = ("launch", "outcome", "ended", "death", "figures", "memory", "summary", "policy", "facts", "model")
+    for number in range(40):
+        record = json.loads(json.dumps(good)) | {"death": {"failure": "x"}, "held": {}}
+        at, key = record, chance.choice(parts)
+        while isinstance(at.get(key), dict) and at[key] and chance.random() < 0.8:
+            at, key = at[key], chance.choice(list(at[key]))
+        at[key] = chance.choice(NONSENSE)
+        journal(f"20261201T0346{number:02}-aaaaaa", **record)
+    for words in (("history",), ("history", "--json"), ("history", "gemma-3-270m", "--last", "99")):
+        said = place.call(*words)
+        assert (said.status, said.err) == (0, "") and said.out.replace("\n", "").isprintable()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from pathlib import Path
 
 import pytest
+from conftest import assert_one_line
 
 from gezel_rules.planner.record import plan_record
 from gezel_rules.session import Conditions, session_for
 
 NAME = "20261201T034631-6fd955"
+NONSENSE = (None, -1, 0, 1 << 70, "x\x1b[2J", [], {}, [1], {"a": 1}, True, 1.5, 10**400)
 LAUNCH = {"engine": ["llama-server"], "argv": [], "started": 1796096791.0, "model": "llama-3.2-1b"}
 
 
@@ -102,3 +105,20 @@ def test_bad_input(refused, recorded, words, said):
 def test_a_value_nobody_can_explain_by_other_policies(refused, recorded, coarse):
     words = ("--policies", coarse, "explain", f"@{NAME}", "kv.type", "--why-not", "q8_0")
     assert "'replay' compares them" in refused(*words)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_in_a_record_is_told_or_refused_in_one_line(place, recorded, coarse, seed):
+    good, chance = recorded.read_text(), random.Random(seed)
+    for _ in range(15):
+        record = json.loads(good)
+        at, key = record, chance.choice(list(record))
+        while isinstance(at[key], dict) and at[key] and chance.random() < 0.9:
+            at, key = at[key], chance.choice(list(at[key]))
+        at[key] = chance.choice(NONSENSE)
+        recorded.write_text(json.dumps(record))
+        for words in (("replay", "@last"), ("explain", "@last"), ("--policies", coarse, "explain", "@last")):
+            said = place.call(*words)
+            assert said.status in (0, 1, 2), said
+            if said.status == 2:
+                assert_one_line(said)

@@ -107,6 +107,16 @@ def test_journal_records_are_kept_apart_and_hold_no_secret(state):
     assert not first.exists()
 
 
+def test_a_record_is_bounded(state):
+    """Of one that would be larger, what became of the launch is kept."""
+    launch = {"engine": ["x"], "argv": [], "started": 1.0}
+    path = journal.append(
+        state, "20260101T000000-a", {"model": "m", "launch": launch, "facts": {"x": "y" * journal.MOST}}
+    )
+    journal.amend(path, outcome={"ready": True})
+    assert json.loads(path.read_text()) == {"model": "m", "launch": launch, "outcome": {"ready": True}}
+
+
 def test_registry_forgets_the_dead_and_knows_orphans(state, stranger):
     us, token = os.getpid(), process.started(os.getpid())
     theirs = process.started(stranger.pid)
