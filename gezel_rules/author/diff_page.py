@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+from gezel_rules.record import NamedTuple
 
 
-def page(summary: str, sections: Sequence[Any]) -> str:
-    """The page. Each section has what it is ``because_of``, and ``tables`` of launches with a ``title`` and ``rows``
-    (``model``, ``on``, ``own``, ``memory``, ``effects``)."""
+class Row(NamedTuple):
+    """One launch: its model, the host or recorded launch, the changes it does not share with its table, memory and
+    other effects."""
+
+    model: str
+    on: str
+    own: str
+    memory: str
+    effects: str
+
+
+class Table(NamedTuple):
+    """Launches whose flags change alike, and how."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+class Section(NamedTuple):
+    """What some edits change together."""
+
+    because_of: tuple[str, ...]
+    tables: tuple[Table, ...]
+
+
+def page(summary: str, sections: Sequence[Section]) -> str:
+    """The page, with ``summary`` for its title."""
     import jinja2  # only for whoever asks for a page
 
     loader = jinja2.PackageLoader("gezel_rules.author", "")

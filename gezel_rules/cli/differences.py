@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gezel_rules.decisions.words import say, say_bytes
-from gezel_rules.planner.compare import ENDPOINT, REFUSAL, Change, Difference, Ruling, Turn
+from gezel_rules.planner.compare import ENDPOINT, ORDER, REFUSAL, Change, Difference, Ruling, Turn
 
 
 def change_lines(changes: Sequence[Change]) -> Iterator[str]:
@@ -32,6 +32,8 @@ def turn_lines(turn: Turn) -> Iterator[str]:
 
 def changed(change: Change) -> str:
     """``--cache-type-k f16 → q8_0``; a flag that comes or goes is said to."""
+    if change.decision == ORDER:
+        return "the same flags in another order"
     if change.decision in (REFUSAL, ENDPOINT):
         return _word(change)
     before, after = (tokens or () for tokens in (change.before, change.after))

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SAID_UNKNOWN = "unknown"
 REFUSAL, ENDPOINT = "refusal", "prompt.endpoint"
+ORDER = "order of flags"
+"""Stands for a decision where the same flags are passed one after the other in another order."""
 
 
 class Ruling(NamedTuple):
@@ -55,8 +57,8 @@ class Turn(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One thing that differs: the ``decision`` of a flag, of the refusal, of the endpoint; what stood there and what
-    stands there now (``None``: nothing); and the turns it comes from."""
+    """One thing that differs: the ``decision`` of a flag, of the refusal, of the endpoint, or the ``ORDER`` of flags;
+    what stood there and what stands there now (``None``: nothing); and the turns it comes from."""
 
     decision: str
     before: Any
@@ -132,16 +134,28 @@ def compare(before: Side, after: Side, reads: Reads) -> Difference:
     def turned(name: str) -> tuple[Turn, ...]:
         return tuple(map(turn, reads.origins(name, moved)))
 
-    flags = [name for name in {**before.flags, **after.flags} if before.flags.get(name) != after.flags.get(name)]
-    changes = [Change(name, before.flags.get(name), after.flags.get(name), turned(name)) for name in flags]
+    changes = [
+        Change(name, before.flags.get(name), after.flags.get(name), turned(name)) for name in _flags(before, after)
+    ]
     changes += [
         Change(name, before.values.get(name), after.values.get(name), turned(name))
         for name in (REFUSAL, ENDPOINT)
         if name in moved
     ]
+    orders = _order(before, after), _order(after, before)
+    changes += [Change(ORDER, *orders, ())] if orders[0] != orders[1] else []
     return Difference(
         tuple(changes), _unlike(before.figures, after.figures, None), _unlike(before.memory, after.memory, 0)
     )
+
+
+def _order(side: Side, other: Side) -> tuple[str, ...]:
+    """The flags that both pass, in the order of one."""
+    return tuple(name for name in side.flags if name in other.flags)
+
+
+def _flags(before: Side, after: Side) -> list[str]:
+    return [name for name in {**before.flags, **after.flags} if before.flags.get(name) != after.flags.get(name)]
 
 
 def _unlike(before: Mapping[str, Any], after: Mapping[str, Any], nothing: Any) -> dict[str, tuple[Any, Any]]:
@@ -181,10 +195,10 @@ class Reads:
         if decision is None:
             return
         yield from (other for other in decision.reads if other in self._decisions)
-        if self.asks_code(name):
+        if self._asks_code(name):
             yield from (other for other in self._by_code if name not in self._all_behind(other))
 
-    def asks_code(self, name: str) -> bool:
+    def _asks_code(self, name: str) -> bool:
         """Whether a decision calls functions of the family, which read tables and decisions that its rules do not."""
         decision = self._decisions.get(name)
         texts = _texts(decision) if decision else ()
@@ -203,3 +217,36 @@ class Reads:
 
 def _texts(decision: Decision) -> Iterable[str]:
     return (text for rule in decision.rules for text in (rule.when or "", rule.then))
+
+
+def difference_json(found: Difference) -> dict[str, Any]:
+    """What differs, as plain data."""
+    return {
+        "changes": [
+            {"decision": change.decision, "before": _listed(change.before), "after": _listed(change.after),
+             "because_of": [_turn_json(turn) for turn in change.turns]}
+            for change in found.changes
+        ],
+        "figures": {name: {"before": before, "after": after} for name, (before, after) in found.figures.items()},
+        "memory": {name: {"before": before, "after": after} for name, (before, after) in found.memory.items()},
+    }  # fmt: skip
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _turn_json(turn: Turn) -> dict[str, Any]:
+    """A turn as plain data."""
+    return {
+        "decision": turn.decision,
+        "before": {"value": turn.values[0], **_ruling(turn.before)},
+        "after": {"value": turn.values[1], **_ruling(turn.after)},
+    }
+
+
+def _ruling(ruling: Ruling | None) -> dict[str, Any]:
+    if ruling is None:
+        return {}
+    source = {"file": ruling.file, "line": ruling.line}
+    return {"rule": ruling.rule, "source": source, **({"because": ruling.because} if ruling.because else {})}

@@ -46,11 +46,12 @@ def launched(
         guide.say(f"ended an engine left behind: {orphan.model}, pid {orphan.pid}")
     leases.held(state_dir)  # those of the dead go
     tried: list[str] = []
+    taken: list[str] = []
     while True:
         engine, failed = None, None
         try:
             with interrupts.held():
-                engine = _begin(order, rules, state_dir, environ, access, tried)
+                engine = _begin(order, rules, state_dir, environ, access, taken)
             failed = _await(engine, guide, rules, state_dir)
             if failed is None:
                 yield engine
@@ -58,7 +59,8 @@ def launched(
         finally:
             if engine is not None:
                 _finish(engine, rules, interrupts, failed is not None)
-        order = _recovered(order, failed, tried, guide, rules, state_dir)
+        order, step = _recovered(order, failed, tried, guide, rules, state_dir)
+        taken.append(step)
 
 
 def _begin(
@@ -264,15 +266,15 @@ def _finish(engine: Launched, rules: Supervision, interrupts: Interrupts, failed
 
 def _recovered(
     order: Order, failed: Failed, tried: list[str], guide: Guide, rules: Supervision, state_dir: Path
-) -> Order:
-    """The next order to try. Raises EngineFailed when none is left."""
+) -> tuple[Order, str]:
+    """The next order to try, and the step that leads to it. Raises EngineFailed when none is left."""
     has = guide.can | order.parts.keys()
     while step := recover.next_step(rules.steps, failed.failure, tried, has):
         tried.append(step.step)
         if (next_order := guide.again(step)) is not None:
             _blame(order, failed.failure, step, rules, state_dir)
             guide.say(f"{failed.message}; {_again(step)}")
-            return next_order._replace(left_out={**order.left_out, **_left_out(order, step)})
+            return next_order._replace(left_out={**order.left_out, **_left_out(order, step)}), step.step
         tried += [step.step] * step.times  # it changes nothing, however often
     _blame(order, failed.failure, None, rules, state_dir)
     raise EngineFailed(failed.message)

@@ -17,7 +17,17 @@ from gezel_rules.catalog import ids
 from gezel_rules.engines import registry
 from gezel_rules.errors import BadInput, Problem
 from gezel_rules.facts.printable import printable
-from gezel_rules.planner.compare import REFUSAL, Change, Difference, Reads, Side, Turn, compare, side_of
+from gezel_rules.planner.compare import (
+    REFUSAL,
+    Change,
+    Difference,
+    Reads,
+    Side,
+    Turn,
+    compare,
+    difference_json,
+    side_of,
+)
 from gezel_rules.planner.plan import plan_under
 from gezel_rules.record import NamedTuple
 from gezel_rules.session.processes import mapped
@@ -216,8 +226,6 @@ def groups(found: PolicyDiff) -> dict[tuple[Edit, ...], list[Changed]]:
 
 def diff_json(found: PolicyDiff) -> dict[str, Any]:
     """The comparison as plain data."""
-    from gezel_rules.session.replay import difference_json
-
     return {
         "before": found.before,
         "after": found.after,

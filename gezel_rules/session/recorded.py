@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,14 +79,18 @@ def valid(data: Any, name: str) -> dict[str, Any]:
     if isinstance(number := data.get("format"), int) and number > FORMAT:
         raise BadInput(f"{name}: was written by a newer gezel-rules (format {number}, known up to {FORMAT})")
     record = upgraded(data)
-    from jsonschema import Draft202012Validator
-
-    schema = json.loads((places.schemas_dir() / "record.schema.json").read_text("utf-8"))
-    for error in Draft202012Validator(schema).iter_errors(record):
+    for error in _validator().iter_errors(record):
         where = ".".join(map(str, error.absolute_path))
         said = printable(f"{where}: {error.message}" if where else error.message, 160)
         raise BadInput(f"{name}: is no record of a launch: {said}")
     return record
+
+
+@cache
+def _validator() -> Any:
+    from jsonschema import Draft202012Validator  # only for whoever reads a record to its end
+
+    return Draft202012Validator(json.loads((places.schemas_dir() / "record.schema.json").read_text("utf-8")))
 
 
 def all_recorded(session: Session) -> Iterator[Recorded]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gezel_rules.planner.compare import Difference, Reads, Ruling, Turn, compare, side_of, side_of_record
+from gezel_rules.planner.compare import (
+    Difference,
+    Reads,
+    Ruling,
+    Turn,
+    compare,
+    difference_json,
+    side_of,
+    side_of_record,
+)
 from gezel_rules.planner.report import explainer
 from gezel_rules.record import NamedTuple
 from gezel_rules.session.recorded import Recorded, decided_again
@@ -88,36 +97,3 @@ def replay_json(found: Replay) -> dict[str, Any]:
         "versions": {name: {"then": then, "now": now} for name, (then, now) in found.policies.items()},
         **difference_json(found.difference),
     }
-
-
-def difference_json(found: Difference) -> dict[str, Any]:
-    """What differs, as plain data."""
-    return {
-        "changes": [
-            {"decision": change.decision, "before": _listed(change.before), "after": _listed(change.after),
-             "because_of": [turn_json(turn) for turn in change.turns]}
-            for change in found.changes
-        ],
-        "figures": {name: {"before": before, "after": after} for name, (before, after) in found.figures.items()},
-        "memory": {name: {"before": before, "after": after} for name, (before, after) in found.memory.items()},
-    }  # fmt: skip
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def turn_json(turn: Turn) -> dict[str, Any]:
-    """A turn as plain data."""
-    return {
-        "decision": turn.decision,
-        "before": {"value": turn.values[0], **_ruling(turn.before)},
-        "after": {"value": turn.values[1], **_ruling(turn.after)},
-    }
-
-
-def _ruling(ruling: Ruling | None) -> dict[str, Any]:
-    if ruling is None:
-        return {}
-    source = {"file": ruling.file, "line": ruling.line}
-    return {"rule": ruling.rule, "source": source, **({"because": ruling.because} if ruling.because else {})}

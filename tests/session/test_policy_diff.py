@@ -16,7 +16,7 @@ from gezel_rules.session import Conditions, Session, session_for
 from gezel_rules.session.policy_diff import diff_json, policy_diff
 from gezel_rules.session.processes import WORTH_IT, mapped
 
-KV, CAPACITY = "llama-cpp/kv.yaml", "memory/capacity.yaml"
+KV, ARGV, CAPACITY = "llama-cpp/kv.yaml", "llama-cpp/argv.yaml", "memory/capacity.yaml"
 MODELS, HOSTS = ("llama-3.2-1b", "mamba-2.8b"), ("cpu-32g", "rtx-4090")
 FINEST = ("then: \"'f16'\"", "then: \"'q8_0'\"")
 
@@ -90,6 +90,16 @@ def test_a_reordering_without_effect_shows_nothing(session, edited):
     moved = text[at[1] : at[2]] + text[at[0] : at[1]]
     found = policy_diff(session, str(session.policies), edited(KV, text[at[0] : at[2]], moved))
     assert found.edits and found.planned == 4 and found.changed == ()
+
+
+def test_another_order_of_flags_is_another_argv(session, edited):
+    text = (session.policies / ARGV).read_text()
+    at = [text.index(f"  flag.{name}:\n") for name in ("cache-type-k", "cache-type-v", "flash-attn")]
+    moved = text[at[1] : at[2]] + text[at[0] : at[1]]
+    found = diff_json(policy_diff(session, str(session.policies), edited(ARGV, text[at[0] : at[2]], moved)))
+    (group,) = found["groups"]
+    assert [edit["kind"] for edit in group["because_of"]] == ["order of flags"] and found["changed"] == 4
+    assert [change["decision"] for change in group["launches"][0]["changes"]] == ["order of flags"]
 
 
 def test_a_table_that_code_reads_is_named_by_its_row(session, edited):

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gezel_rules.author.diff_page import Row, Section, Table, page
 from gezel_rules.author.edits import FLAGS, RULE, TABLE, Edit
 from gezel_rules.cli.arguments import session_of
 from gezel_rules.cli.differences import changed, figure
@@ -13,37 +14,11 @@ from gezel_rules.cli.shown import count, json_text, tell
 from gezel_rules.decisions.words import say_bytes
 from gezel_rules.errors import BadInput, why
 from gezel_rules.planner.compare import Change
-from gezel_rules.record import NamedTuple
 from gezel_rules.session.policy_diff import Changed, PolicyDiff, diff_json, groups, policy_diff
 from gezel_rules.session.recorded import is_recorded
 
 SHOWN = 12
 """Launches of one table that the text shows; JSON and the page have all of them."""
-
-
-class Row(NamedTuple):
-    """One launch: its model, the host or recorded launch, the changes it does not share with its table, memory and
-    other effects."""
-
-    model: str
-    on: str
-    own: str
-    memory: str
-    effects: str
-
-
-class Table(NamedTuple):
-    """Launches whose flags change alike, and how."""
-
-    title: str
-    rows: tuple[Row, ...]
-
-
-class Section(NamedTuple):
-    """What some edits change together."""
-
-    because_of: tuple[str, ...]
-    tables: tuple[Table, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,8 +41,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(path: Path, found: PolicyDiff) -> None:
-    from gezel_rules.author.diff_page import page
-
     try:
         path.write_text(page(summary(found), sections(found)), "utf-8")
     except OSError as error:
