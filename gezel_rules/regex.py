@@ -15,6 +15,7 @@ STEPS = 1000
 2026-12: 0.1 s for 8 KiB in the worst case)."""
 LENGTH = 4000  # characters of an expression
 _MEMORY = 1 << 20  # bytes for a compiled expression and what it learns of texts; RE2 goes on without when they are full
+_MEMORY_OF_MANY = 8 << 20  # the same for hundreds at once
 _NAME = re.compile(r"\(\?P?<(\w+)>")
 _NO_LEAST = re.compile(r"\{,\d+\}")
 _NO_LOOK = "there is no looking ahead or behind: write what may stand there itself ([^x], or $ for the end)"
@@ -92,11 +93,11 @@ class Choice:
         self.expressions, self.anywhere = tuple(expressions), anywhere
         self._set: Any = None
 
-    def found_in(self, text: str) -> list[int]:
+    def found_in(self, text: str | bytes) -> list[int]:
         """The places of those expressions in ``expressions``, in that order."""
         if self._set is None:
             self._set = _set(self)
-        found = self._set.Match(_whole(text).encode())
+        found = self._set.Match(_whole(text).encode() if isinstance(text, str) else text)
         if found is None:  # not even the empty one, which every text holds: it did not get the memory it needs
             found = range(len(self.expressions))
         return sorted(at for at in found if at < len(self.expressions))
@@ -106,6 +107,26 @@ class Choice:
 
     def __hash__(self) -> int:
         return hash(self.expressions)
+
+
+class Literals:
+    """Texts that are looked for all at once in bytes, as they stand."""
+
+    __slots__ = ("_any", "_each")
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        escaped = [_escaped(text) for text in texts]
+        self._any = _compile("|".join(escaped), memory=_MEMORY_OF_MANY) if escaped else None
+        self._each = Choice((Regex(text) for text in escaped), anywhere=True)
+
+    def next_in(self, data: bytes, start: int) -> int:
+        """Where the first of them begins at or behind ``start``; -1 when none does."""
+        match = self._any.search(data, start) if self._any else None
+        return match.start() if match else -1
+
+    def found_in(self, data: bytes) -> list[int]:
+        """The places of those that stand in the data, in the order they were given in."""
+        return self._each.found_in(data)
 
 
 def faults(text: str, groups: Collection[str] = ()) -> list[tuple[str, int]]:
@@ -128,16 +149,22 @@ def faults(text: str, groups: Collection[str] = ()) -> list[tuple[str, int]]:
     return [*found, (f"must name {' and '.join(missing)}", 0)] if missing else found
 
 
-def _compile(text: str, ignore_case: bool = False) -> Any:
+def _compile(text: str, ignore_case: bool = False, memory: int = _MEMORY) -> Any:
     import re2
 
-    return re2.compile(text, _options(ignore_case))
+    return re2.compile(text, _options(ignore_case, memory))
+
+
+def _escaped(text: str) -> str:
+    import re2
+
+    return str(re2.escape(text))
 
 
 def _set(choice: Choice) -> Any:
     import re2
 
-    options = _options(False)
+    options = _options(False, _MEMORY_OF_MANY)
     made = re2.Set.SearchSet(options) if choice.anywhere else re2.Set.MatchSet(options)
     for expression in choice.expressions:
         made.Add(expression.text)
@@ -146,11 +173,11 @@ def _set(choice: Choice) -> Any:
     return made
 
 
-def _options(ignore_case: bool) -> Any:
+def _options(ignore_case: bool, memory: int) -> Any:
     import re2
 
     options = re2.Options()
-    options.max_mem, options.log_errors, options.case_sensitive = _MEMORY, False, not ignore_case
+    options.max_mem, options.log_errors, options.case_sensitive = memory, False, not ignore_case
     return options
 
 

@@ -8,6 +8,7 @@ ended with an error, a GPU backend could not be initialised, or the build named 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from gezel_rules.cli.arguments import add_family, session_of
 from gezel_rules.cli.shown import json_text
 from gezel_rules.errors import BadInput, why
+from gezel_rules.plain_file import open_plain
 
 if TYPE_CHECKING:
     from gezel_rules.logs.model import LogPolicy
@@ -44,9 +46,10 @@ def run(args: argparse.Namespace) -> int:
     from gezel_rules.logs.watch import Watch
 
     session = session_of(args)
-    policy = log_policy(session.policies_for(session.family(args.family)))
+    family = session.family(args.family)
+    policy = log_policy(session.policies_for(family))
     watch = Watch(policy, _backend(args.backend, policy), args.engine_version)
-    _read(args.file, watch)
+    _read(args.file, watch, session.rules(family).logs.read_bytes)
     verdict, ended = watch.verdict(args.exit_status), died(policy, args.exit_status)
     lines = _lines(verdict, args.exit_status if ended else None)
     print(json_text(verdict.as_json()) if args.json else "\n".join(lines))
@@ -78,19 +81,21 @@ def _backend(name: str | None, policy: LogPolicy) -> str | None:
     raise BadInput(f"--backend: unknown backend '{name}'{did_you_mean(name, policy.backends)}")
 
 
-def _read(name: str, watch: Watch) -> None:
+def _read(name: str, watch: Watch, most: int) -> None:
     if name == "-":
-        _feed(sys.stdin.buffer, watch)
+        _feed(sys.stdin.buffer, watch, name, most)
         return
     try:
-        with Path(name).open("rb") as file:
-            _feed(file, watch)
+        with os.fdopen(open_plain(name), "rb") as file:
+            _feed(file, watch, name, most)
     except OSError as error:
-        raise BadInput(f"{name}: {why(error)}") from None
+        hint = "; write - and pipe it in" if error.errno == 0 and Path(name).is_fifo() else ""
+        raise BadInput(f"{name}: {why(error)}{hint}") from None
 
 
-def _feed(stream: BinaryIO, watch: Watch) -> None:
-    """Feed bytes; a UTF-16 log (a PowerShell redirection) is told by its mark."""
+def _feed(stream: BinaryIO, watch: Watch, name: str, most: int) -> None:
+    """Feed bytes, ``most`` of them; a UTF-16 log (a PowerShell redirection) is told by its mark. Raises BadInput for
+    more, as what does not end will be."""
     first = stream.read(_CHUNK)
     decoder = None
     if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -98,6 +103,9 @@ def _feed(stream: BinaryIO, watch: Watch) -> None:
 
         decoder = codecs.getincrementaldecoder("utf-16")("replace")
     while first:
+        most -= len(first)
+        if most < 0:
+            raise BadInput(f"{name}: too long to be a log: cut it with head -c or tail -c")
         watch.feed(decoder.decode(first).encode("utf-8", "replace") if decoder else first)
         first = stream.read(_CHUNK)
 

@@ -1,7 +1,8 @@
 """What an engine's log says: whether the GPU is in use, what failed, and what a person can do about it.
 
 The rules are data (log policies). Lines are looked at only when one of a rule's literals stands in them: the
-literals are searched in blocks of 64 KiB first. A log is untrusted: line length, memory and time are bounded.
+literals are searched in blocks of 64 KiB first, all at once. A log is untrusted: line length, memory and time are
+bounded.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from gezel_rules.logs.lines import LONGEST, Words, ignored, matches, opens, show
 from gezel_rules.logs.model import LogPolicy, Pattern, Place, Quote, version_of
 from gezel_rules.logs.verdict import Evidence, Verdict, ends_the_start, judge
 from gezel_rules.record import NamedTuple
+from gezel_rules.regex import Literals
 
 __all__ = ["Evidence", "Place", "Verdict", "Watch", "classify"]
 
@@ -24,7 +26,7 @@ STAMPED_WITHIN = 256 << 10  # bytes in which the first line with the engine's st
 class _Need(NamedTuple):
     """A literal and what asks for it."""
 
-    literal: bytes
+    literal: str
     patterns: tuple[Pattern, ...]
     quotes: tuple[Quote, ...]
 
@@ -61,6 +63,7 @@ class Watch:
     def __init__(self, policy: LogPolicy, backend: str | None = None, engine_version: str | None = None) -> None:
         self.policy, self.backend = policy, backend
         self._needs = _needs(policy, backend, version_of(engine_version or ""))
+        self._literals = Literals(need.literal for need in self._needs)
         self._evidence: dict[str, Evidence] = {}
         self._carry = b""
         self._skipping = False
@@ -115,9 +118,9 @@ class Watch:
     def _read(self, block: bytes, final: bool) -> int:
         """Evidence from whole lines; returns how many bytes are done with (less when a quotation is still open)."""
         self._seek_stamp(block)
-        hits = _hits(block, self._needs)
+        hits = self._hits(block)
         past = 0
-        for start in sorted(hits):
+        for start in hits:
             if start < past:
                 continue
             line = block[start : _line_end(block, start)]
@@ -130,6 +133,18 @@ class Watch:
                 continue
             self._line(words, start, hits[start])
         return len(block)
+
+    def _hits(self, block: bytes) -> dict[int, list[_Need]]:
+        """Lines (by their offset) that hold a literal where they are read, with the literals' owners."""
+        hits: dict[int, list[_Need]] = {}
+        at = self._literals.next_in(block, 0)
+        while at >= 0:
+            start, end = block.rfind(b"\n", 0, at) + 1, _line_end(block, at)
+            found = self._literals.found_in(block[start : min(end, start + LONGEST)])
+            if found:
+                hits[start] = [self._needs[place] for place in found]
+            at = self._literals.next_in(block, end)
+        return hits
 
     def _quote(self, words: Words, quotes: Iterable[Quote]) -> Quote | None:
         """The quotation a line opens; after ``UNENDING`` that never ended none is looked for (they cost time)."""
@@ -202,18 +217,6 @@ def _line_end(block: bytes, start: int) -> int:
     return len(block) if end < 0 else end
 
 
-def _hits(block: bytes, needs: tuple[_Need, ...]) -> dict[int, list[_Need]]:
-    """Lines (by their offset) that hold a literal, with the literals' owners."""
-    hits: dict[int, list[_Need]] = {}
-    for need in needs:
-        at = block.find(need.literal)
-        while at >= 0:
-            start = block.rfind(b"\n", 0, at) + 1
-            hits.setdefault(start, []).append(need)
-            at = block.find(need.literal, _line_end(block, at))
-    return hits
-
-
 def _needs(policy: LogPolicy, backend: str | None, version: tuple[int, ...] | None) -> tuple[_Need, ...]:
     """Every literal once, with the patterns that apply to this build and the quotations that ask for it."""
     owners: dict[str, tuple[list[Any], list[Any]]] = {}
@@ -225,7 +228,7 @@ def _needs(policy: LogPolicy, backend: str | None, version: tuple[int, ...] | No
     for quote in policy.lines.quotes:
         for literal in quote.needs:
             owners.setdefault(literal, ([], []))[1].append(quote)
-    return tuple(_Need(literal.encode(), tuple(p), tuple(q)) for literal, (p, q) in owners.items())
+    return tuple(_Need(literal, tuple(p), tuple(q)) for literal, (p, q) in owners.items())
 
 
 def _applies(pattern: Pattern, backend: str | None, version: tuple[int, ...] | None, spoken: set[str]) -> bool:

@@ -68,6 +68,7 @@ class EngineLogs(NamedTuple):
     first_bytes: int
     last_lines: int
     last_bytes: int
+    read_bytes: int
 
 
 TABLES = {

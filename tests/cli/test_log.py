@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -116,3 +118,46 @@ def test_other_policies(tmp_path, log, capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["failure"] == "gone-away"
     assert said["rule"] == {"id": "gone", "file": "mine/logs/own.yaml", "line": 5}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_what_never_ends_is_no_log(tmp_path, capsys):
+    """A pipe and a device are not waited for by name; what is piped in has a length at which reading stops."""
+    os.mkfifo(tmp_path / "pipe")
+    assert main(["log", str(tmp_path / "pipe")]) == 2
+    assert capsys.readouterr().err == f"gezel-rules: {tmp_path}/pipe: not a plain file; write - and pipe it in\n"
+    assert main(["log", "/dev/zero"]) == 2
+    assert capsys.readouterr().err == "gezel-rules: /dev/zero: not a plain file\n"
+
+    policies = tmp_path / "policies"
+    shutil.copytree(policies_dir(), policies)
+    file = policies / "runtime" / "supervision.yaml"
+    file.write_text(file.read_text().replace("read_bytes: 4294967296", "read_bytes: 1000000"))
+    command = [sys.executable, "-m", "gezel_rules.cli", "--policies", str(policies), "log", "-"]
+    with Path("/dev/zero").open("rb") as endless:
+        done = subprocess.run(command, stdin=endless, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr == "gezel-rules: -: too long to be a log: cut it with head -c or tail -c\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [(b"x ggml_cuda_init: failed", 4_000_000), (b"y" * 65535 + b"\n", 1500)],
+    ids=["one line of 96 MB", "lines of 64 KiB"],
+)
+def test_memory_stays_flat_however_long_a_line_is(tmp_path, line, count):
+    """Beside what a small log takes, less than a third of the longest of these."""
+
+    def peak(data: bytes) -> int:
+        path = tmp_path / "engine.log"
+        path.write_bytes(data)
+        code = "import resource,sys; from gezel_rules.cli import main; main(sys.argv[1:]); " + (
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, "log", str(path)], capture_output=True, text=True, check=True
+        )
+        return int(done.stdout.splitlines()[-1])
+
+    peak(b"")  # keeps the compiled policies
+    assert peak(line * count) - peak(line) < 32 << 10  # KiB

@@ -11,7 +11,7 @@ import pytest
 from gezel_rules.planner.needs import EngineLogs
 from gezel_rules.runtime.engine_log import EngineLog
 
-SIZES = EngineLogs(1 << 20, 2, 8, 64 << 10, 100, 1 << 20, 5, 1 << 20)
+SIZES = EngineLogs(1 << 20, 2, 8, 64 << 10, 100, 1 << 20, 5, 1 << 20, 1 << 30)
 MEASURED = """
 import resource, subprocess, sys
 from pathlib import Path

@@ -226,12 +226,3 @@ def test_a_supervision_policy_that_lacks_something(tmp_path):
     file.write_text(file.read_text().replace("{seconds: 8, why", "{second: 8, why"))
     with pytest.raises(BadInput, match="has no column 'second'; did you mean 'seconds'"):
         shipped_rules(policies)
-
-
-def test_a_listening_line_names_host_and_port(tmp_path):
-    policies = tmp_path / "policies"
-    shutil.copytree(policies_dir(), policies)
-    file = policies / "llama-cpp" / "address.yaml"
-    file.write_text(file.read_text().replace("(?P<port>", "(?P<prot>"))
-    with pytest.raises(BadInput, match=r"must name \(\?P<port>…\)"):
-        shipped_rules(policies)
