@@ -15,7 +15,7 @@ from gezel_rules.record import NamedTuple
 if TYPE_CHECKING:
     from http.client import HTTPResponse
 
-    from gezel_rules.engines.timed_http import TimedConnection
+    from gezel_rules.engines.timed_http import Clock
 
 LINE_BYTES = 1 << 20
 BODY_BYTES = 1 << 16
@@ -95,7 +95,7 @@ def stream(call: Call, path: str, body: Mapping[str, Any]) -> Iterator[Piece]:
         response = connection.getresponse()
         if response.status != 200:
             raise EngineFailed(f"the engine refused: {_reason(response.read(BODY_BYTES), response.status)}")
-        yield from _pieces(_lines(response, connection, call.idle))
+        yield from _pieces(_lines(response, connection.clock, call.idle))
     except TimeoutError:
         raise EngineFailed(f"the engine was silent for {call.idle:.0f} s") from None
     except (OSError, HTTPException) as error:
@@ -108,12 +108,12 @@ def _headers(key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def _lines(response: HTTPResponse, connection: TimedConnection, seconds: float) -> Iterator[bytes]:
+def _lines(response: HTTPResponse, clock: Clock, seconds: float) -> Iterator[bytes]:
     """The lines of an answer, each whole in time. What is done with one takes nothing from the time of the next."""
-    connection.give(seconds)
+    clock.give(seconds)
     while line := response.readline(LINE_BYTES):
         yield line
-        connection.give(seconds)
+        clock.give(seconds)
 
 
 def _pieces(lines: Iterator[bytes]) -> Iterator[Piece]:

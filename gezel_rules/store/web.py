@@ -104,11 +104,13 @@ class Web:
     def _pool(self, url: str) -> Any:
         import urllib3
 
+        from gezel_rules.store.timed_pool import timed
+
         proxy = _proxy_for(url)
         if proxy not in self._pools:
             timeout = urllib3.Timeout(connect=self.seconds[0], read=self.seconds[1])
             make = urllib3.PoolManager if not proxy else lambda **kw: urllib3.ProxyManager(proxy, **kw)
-            self._pools[proxy] = make(timeout=timeout, retries=False, maxsize=8)
+            self._pools[proxy] = timed(make(timeout=timeout, retries=False, maxsize=8))
         return self._pools[proxy]
 
     def _hop(self, method: str, url: str, remote: Remote, headers: Mapping[str, str]) -> Any:
@@ -244,8 +246,11 @@ def reader(response: Any) -> Callable[[memoryview], int]:
 
     inner = getattr(response, "_fp", None)
     read = inner.readinto if isinstance(inner, http.client.HTTPResponse) else response.readinto
+    clock = getattr(inner, "clock", None)
 
     def readinto(view: memoryview) -> int:
+        if clock is not None:
+            clock.give(READ_SECONDS)
         try:
             return int(read(view))
         except (http.client.HTTPException, urllib3.exceptions.HTTPError, TimeoutError, ConnectionError) as error:
