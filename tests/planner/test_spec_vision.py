@@ -55,6 +55,15 @@ def test_a_projector_of_unknown_size_is_said_to_count_nothing(world: World) -> N
     assert about_projectors(world.plan("m", "card", "vision=false")) == []
 
 
+def test_9_a_plan_that_counts_no_projector_does_not_claim_to_be_exact(world: World) -> None:
+    world.entry("m", files=[projector_file()])
+    weights, compute = "the projector's weights", "what the projector's encoder computes with"
+    assert world.plan("m").plan.memory.account["unknown"] == [weights, compute]
+    assert world.plan("m", "card", "vision=false").plan.memory.account["unknown"] == []
+    world.entry("n", files=[projector_file("mmproj-n.gguf", size=800 * MIB)])
+    assert world.plan("n").plan.memory.account["unknown"] == [compute]
+
+
 def test_a_size_the_catalog_knows_is_counted_and_the_rest_is_said(world: World) -> None:
     world.entry("m", files=[projector_file(size=800 * MIB)])
     launch = world.plan("m")

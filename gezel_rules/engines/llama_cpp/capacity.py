@@ -22,7 +22,7 @@ from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry_by
 from gezel_rules.engines.llama_cpp.memory.placement import Limits, Placement, place
 from gezel_rules.engines.llama_cpp.memory.search import largest, widest
 from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor
-from gezel_rules.engines.llama_cpp.memory_use import as_policies_read, memory_use, usable_fact
+from gezel_rules.engines.llama_cpp.memory_use import as_policies_read, memory_use, uncounted_of_projector, usable_fact
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 from gezel_rules.engines.llama_cpp.rows import KvType, PlacementMode, Window
 from gezel_rules.engines.plain_functions import CALLABLES
@@ -291,7 +291,7 @@ class Capacity:
         """What the launch takes that was decided."""
         asked = loading_of(trace)
         found, cards = self.on_cards(asked)
-        return memory_use(found, self.beside(asked), cards, self.inputs.ram)
+        return memory_use(found, self.beside(asked), cards, self.inputs.ram, [*uncounted_of_projector(trace)])
 
     def may_leave_out(self, trace: Trace) -> Sequence[str]:
         """Packed weights, where the CPU packs any and the operator did not say so."""

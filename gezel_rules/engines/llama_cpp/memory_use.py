@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.family import MemoryUse, PoolUse
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
@@ -11,9 +11,14 @@ from gezel_rules.engines.llama_cpp.memory.placement import Placement
 from gezel_rules.engines.pools import Pool
 from gezel_rules.facts.fact import UNKNOWN, Fact
 
+if TYPE_CHECKING:
+    from gezel_rules.decisions.decide import Trace
 
-def memory_use(placed: Placement, beside: int, cards: Sequence[Pool], ram: Pool) -> MemoryUse:
-    """``beside``: bytes of drafter and projector, on the first pool."""
+
+def memory_use(
+    placed: Placement, beside: int, cards: Sequence[Pool], ram: Pool, uncounted: Sequence[str] = ()
+) -> MemoryUse:
+    """``beside``: bytes of drafter and projector, on the first pool; ``uncounted``: what of them nobody knows."""
     found = placed.estimate
     machine = [*cards[: len(found.pools) - 1], ram]
     pools = [
@@ -25,7 +30,19 @@ def memory_use(placed: Placement, beside: int, cards: Sequence[Pool], ram: Pool)
         )
         for number, (pool, use) in enumerate(zip(machine, found.pools, strict=True))
     ]  # fmt: skip
-    return MemoryUse(tuple(pools), placed.shortfall_bytes, {**found.to_json(), "beside_bytes": beside})
+    account = {**found.to_json(), "beside_bytes": beside, "unknown": [*found.unknown, *uncounted]}
+    return MemoryUse(tuple(pools), placed.shortfall_bytes, account)
+
+
+def uncounted_of_projector(trace: Trace) -> Iterator[str]:
+    """What of the projector a launch loads is not in its memory."""
+    if trace.value("vision.path") is None:
+        return
+    facts = trace.facts
+    if trace.value("vision.loads") and facts["entry.projector_bytes"].value is None:
+        yield "the projector's weights"
+    if facts["launch.projector_compute"].value is UNKNOWN or facts["launch.projector_uncounted"].value is not None:
+        yield "what the projector's encoder computes with"
 
 
 def as_policies_read(found: Placement, beside: int, ram: Pool) -> dict[str, Any]:
