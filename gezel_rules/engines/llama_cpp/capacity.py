@@ -20,7 +20,7 @@ from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry_by
 from gezel_rules.engines.llama_cpp.memory.placement import Limits, Placement, place
-from gezel_rules.engines.llama_cpp.memory.search import largest, widest
+from gezel_rules.engines.llama_cpp.memory.search import highest, largest, widest
 from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processor
 from gezel_rules.engines.llama_cpp.memory_use import as_policies_read, memory_use, uncounted_of_projector, usable_fact
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
@@ -181,7 +181,10 @@ class Capacity:
         """The largest window up to ``cap`` of each slot: a multiple of the engine's padding, or the cap; 0 for none."""
         padding = self.inputs.policies.row("engine_defaults", "memory", EngineDefaults).cell_padding
         one = Loading(kv, cap, slots, spec, beside, mode)
-        return widest(lambda window: self.excess(one._replace(window=window)), padding, cap, padding)
+        if not self.inputs.policies.row("placement_modes", mode, PlacementMode).steps:
+            return widest(lambda window: self.excess(one._replace(window=window)), padding, cap, padding)
+        most = widest(lambda window: self._lacking(one._replace(window=window)), padding, cap, padding)
+        return highest(lambda window: self.placed(one._replace(window=window)).fits, padding, most, padding)
 
     def slots_that_fit(self, kv: str, window: int, cap: int, spec: str, beside: int, mode: str) -> int:
         """The most slots up to ``cap`` of that window."""

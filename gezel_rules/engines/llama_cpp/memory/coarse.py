@@ -3,6 +3,8 @@ known to ``compute`` and for files whose layers are incomplete. Callers must say
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gezel_rules.engines.llama_cpp.memory.blocks import FLOAT
 from gezel_rules.engines.llama_cpp.memory.flags import Context
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
@@ -11,14 +13,24 @@ from gezel_rules.engines.llama_cpp.memory.layers import number
 from gezel_rules.engines.llama_cpp.memory.offload import HOST, Owners
 
 HALF = 2  # bytes of a mask entry with flash attention
+MOST_STEPS = 192
+"""Different steps from one kind of layer to the next that are replayed: the engine loads 512 layers, and no model is
+known that has as many steps as this; a header made to cost time has."""
 
 
 def replayed(geo: Geometry) -> bool:
     """Whether the blocks of this model are known: not those with hyper-connections, compressed caches, or an indexer
-    outside latent attention."""
+    outside latent attention; and not more than a replay can tell in good time."""
     indexed = geo.row.indexer != "none" and geo.indexer > 0
     strange = geo.row.compressed or geo.row.indexer_slots is not None or (indexed and not geo.mla)
-    return not strange and number(geo.header, "hyper_connection.count", 0) <= 1
+    if strange or number(geo.header, "hyper_connection.count", 0) > 1:
+        return False
+    return geo.once(_steps) <= MOST_STEPS
+
+
+def _steps(geo: Geometry) -> int:
+    """How many different steps there are from one kind of layer to the next."""
+    return len(set(pairwise(geo.kinds)))
 
 
 def coarse_parts(geo: Geometry, context: Context, own: Owners) -> dict[int, int]:

@@ -14,8 +14,8 @@ from gezel_rules.engines.llama_cpp.memory.estimate import Estimate, PoolUse, est
 from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
 from gezel_rules.engines.llama_cpp.memory.offload import HOST
-from gezel_rules.engines.llama_cpp.memory.search import boundary
-from gezel_rules.engines.llama_cpp.memory.split import balanced, filled
+from gezel_rules.engines.llama_cpp.memory.search import boundary, largest
+from gezel_rules.engines.llama_cpp.memory.split import balanced, filled, unit_bytes
 from gezel_rules.engines.llama_cpp.memory.weights import kept_ffn
 from gezel_rules.record import NamedTuple
 
@@ -176,7 +176,8 @@ def _why(found: Placement) -> str:
 def _least(geo: Geometry, bare: Launch, room: Room, step: str, limits: Limits) -> Placement | None:
     """The placement of a step that moves least and fits the devices; the one that moves most when none does.
 
-    The host is judged only then: it fills up as the devices empty, so that moving more would not help it.
+    The host is judged only then: it fills up as the devices empty, so that moving more would not help it. On one device
+    the search begins where weights, caches and states are no more than it holds.
     """
     make, most = _ladder(geo, bare, step, limits)
     if not most:
@@ -190,11 +191,19 @@ def _least(geo: Geometry, bare: Launch, room: Room, step: str, limits: Limits) -
     emptiest = at(most, devices)
     if not emptiest.fits:
         return at(most, room)
-    fullest = at(1, devices)
-    if fullest.fits or most == 1:
-        return at(1, room)
-    found = boundary(lambda n: at(n, devices).excess, (most, emptiest.excess), (1, fullest.excess))
+    least = 1
+    if len(room.devices) == 1:
+        least = most + 1 - largest(lambda kept: _lacking(geo, make(most + 1 - kept), room) <= 0, 1, most, 1)
+    fullest = at(least, devices)
+    if fullest.fits or least == most:
+        return at(least, room)
+    found = boundary(lambda n: at(n, devices).excess, (most, emptiest.excess), (least, fullest.excess))
     return at(found, room)
+
+
+def _lacking(geo: Geometry, launch: Launch, room: Room) -> int:
+    """Bytes that the device lacks for weights, caches and states; its compute buffer comes on top."""
+    return sum(unit_bytes(geo, launch)) - room.usable(0)
 
 
 def _ladder(geo: Geometry, bare: Launch, step: str, limits: Limits) -> tuple[Callable[[int], Launch], int]:

@@ -25,6 +25,29 @@ def widest(excess: Callable[[int], int], least: int, most: int, step: int) -> in
     return max(least, step * boundary(lambda n: excess(n * step), (least // step, under), (below, over)))
 
 
+def highest(fits: Callable[[int], bool], least: int, most: int, step: int) -> int:
+    """The same as ``largest`` where the answer is expected just below the most, and each question is dear: down in
+    strides that double, then by halves."""
+    if most < least:
+        return 0
+    if fits(most):
+        return most
+    if not fits(least):
+        return 0
+    lowest, fails, stride = least // step, -(-most // step), 1
+    while (good := fails - stride) > lowest and not fits(good * step):
+        fails, stride = good, stride * 2
+    return max(least, step * _between(fits, max(good, lowest), fails, step))
+
+
+def _between(fits: Callable[[int], bool], good: int, fails: int, step: int) -> int:
+    """The last multiple that fits, from one that does and one that does not."""
+    while fails - good > 1:
+        middle = (good + fails) // 2
+        good, fails = (middle, fails) if fits(middle * step) else (good, middle)
+    return good
+
+
 def boundary(excess: Callable[[int], int], fits: tuple[int, int], fails: tuple[int, int]) -> int:
     """The number next to the limit that fits, from one that fits and one that does not, each with its excess.
 

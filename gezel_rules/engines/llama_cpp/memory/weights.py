@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -54,7 +53,7 @@ def loads_of(found: Iterable[Weight], fixed: Callable[[str], int | None]) -> tup
     """Weights summed up by where they may lie. ``fixed``: the device that an override gives a tensor of that name."""
     together: dict[Where, list[Weight]] = {}
     for weight in found:
-        ffn = weight.ffn and FFN.search(weight.name) is not None
+        ffn = weight.ffn and weight.name.endswith(FFN)
         key = weight.place, weight.experts, ffn, weight.kept, fixed(weight.name)
         together.setdefault(key, []).append(weight)
     return tuple(_load(key, weights) for key, weights in together.items())
@@ -148,13 +147,13 @@ def _weight(tensor: TensorInfo, known: Known) -> Weight:
 
 EXPERTS = frozenset(f"ffn_{part}_{kind}exps" for part in ("up", "down", "gate", "gate_up") for kind in ("", "ch"))
 """What --cpu-moe keeps on the CPU (``llm_ffn_exps_cpu_override``)."""
-_FFN = r"\.ffn_(up|down|gate)\.weight"
-FFN = re.compile(r"blk\.\d+" + _FFN)
+FFN = (".ffn_up.weight", ".ffn_down.weight", ".ffn_gate.weight")
+"""What the override ``kept_ffn`` moves of a layer."""
 
 
 def kept_ffn(layers: Iterable[int]) -> tuple[str, str]:
     """The override that keeps the dense feed-forward of some layers on the CPU."""
-    return rf"blk\.({'|'.join(map(str, sorted(layers)))}){_FFN}", "CPU"
+    return rf"blk\.({'|'.join(map(str, sorted(layers)))})\.ffn_(up|down|gate)\.weight", "CPU"
 
 
 DENSE = frozenset({"ffn_up", "ffn_down", "ffn_gate", "ffn_gate_up"})
