@@ -168,3 +168,11 @@ def test_nothing_else_was_needed() -> None:
     assert brought == ["policies/toy/logs/model.yaml", "policies/toy/plan.yaml", "toy_engine.py", "toy_family.py"]
     code = Path(__file__).parents[2] / "gezel_rules"
     assert [path for path in code.rglob("*.py") if "toy" in path.read_text().split()] == []
+
+
+def test_its_launches_are_recorded_and_decided_again(house: Path, environ: dict[str, str]) -> None:
+    run(house, environ, "run", "toy-1", "one two")
+    (launch,) = json.loads(run(house, environ, "history", "--json"))["launches"]
+    assert launch["model"] == "toy-1" and launch["on"]["engine"] == "toy-engine"
+    assert "the same launch" in run(house, environ, "replay", f"@{launch['id']}")
+    assert "the engine takes a free port" in run(house, environ, "explain", "@last", "--port")
