@@ -34,7 +34,7 @@ class FigureLines(NamedTuple):
 
 
 def figure_lines(policies: PolicySet) -> FigureLines:
-    """Those of a set."""
+    """Those of a set. Raises BadInput for a line that does not name the parts that are read of it."""
     tables = policies.tables
     pools = policies.rows_if_any("buffer_pools", BufferPool).values()
     return FigureLines(
@@ -60,15 +60,15 @@ class Figures:
                 self._add(found)
         for pattern in self._lines.drafts:
             if found := pattern.search(line):
-                self._accepted += round(_number(found["accepted"]))
-                self._drafted += round(_number(found["drafted"]))
+                self._accepted += round(_number(found["accepted"]) or 0)
+                self._drafted += round(_number(found["drafted"]) or 0)
 
     def _add(self, found: Match) -> None:
         name, part = found["name"], self._lines.parts.get(found["part"] or NONE_NAMED)
-        pool = self._pool(name)
+        pool, size = self._pool(name), _number(found["mib"])
         key = (pool, part or "", name)
-        if part and pool and (key in self._buffers or len(self._buffers) < MOST_BUFFERS):
-            self._buffers[key] = self._buffers.get(key, 0) + round(_number(found["mib"]) * _MIB)
+        if part and pool and size is not None and (key in self._buffers or len(self._buffers) < MOST_BUFFERS):
+            self._buffers[key] = self._buffers.get(key, 0) + round(size * _MIB)
 
     def _pool(self, name: str) -> str:
         for pattern, pool in self._lines.pools:
@@ -86,10 +86,10 @@ class Figures:
         return {"buffers": buffers, **drafts} if buffers or drafts else {}
 
 
-def _number(text: str | None) -> float:
-    """A figure of a line; 0 for what a pattern found that is none."""
+def _number(text: str | None) -> float | None:
+    """A figure of a line; ``None`` for what a pattern found that is none."""
     try:
-        value = float(text or 0)
+        value = float(text or "")
     except ValueError:
-        return 0.0
-    return value if 0 <= value < _MOST else 0.0
+        return None
+    return value if 0 <= value < _MOST else None

@@ -32,13 +32,27 @@ def policies_of(word: str, worked_on: Path) -> Iterator[Folder]:
     """The folder that a word names, else the policies of that git revision in the repository of those ``worked_on``;
     written out for the length of the block. Raises BadInput for what is neither."""
     if Path(word).is_dir():
-        yield Folder(Path(os.path.abspath(word)), word)  # noqa: PTH100 - links keep their names
+        yield Folder(_named(Path(word)), word)
         return
+    folder = _named(worked_on)
     with tempfile.TemporaryDirectory(prefix="gezel-rules-policies-") as root:
-        archive = _archive(word, worked_on)
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(root, filter="data")
-        yield Folder(Path(root) / worked_on.name, word)
+        _write_out(_archive(word, folder), Path(root))
+        yield Folder(Path(root) / folder.name, word)
+
+
+def _named(path: Path) -> Path:
+    """With a name of its own, also for ``.``; links keep theirs."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def _write_out(archive: bytes, root: Path) -> None:
+    """The plain files of an archive; links are none of a policy."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+        for member in files:
+            content, path = files.extractfile(member) if member.isfile() else None, root / member.name
+            if content is not None and path.resolve().is_relative_to(root.resolve()):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content.read())
 
 
 def _archive(revision: str, worked_on: Path) -> bytes:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from shipped_rules import shipped_rules
 
-from gezel_rules.runtime.figures import MOST_BUFFERS, Figures
+from gezel_rules.errors import BadInput
+from gezel_rules.places import policies_dir
+from gezel_rules.regex import Regex
+from gezel_rules.runtime.figures import MOST_BUFFERS, FigureLines, Figures
 
 MIB = 1 << 20
 LINES = shipped_rules().figures
@@ -67,3 +72,21 @@ def test_drafts_of_all_requests_are_added_up(words):
 def test_a_log_without_end_fills_no_memory():
     figures = told(*(f"load_tensors: GPU{number} model buffer size = 1.00 MiB" for number in range(2 * MOST_BUFFERS)))
     assert len(figures["buffers"]) == MOST_BUFFERS
+
+
+def test_a_pattern_that_catches_no_number_tells_nothing():
+    lines = FigureLines(
+        (Regex(r"(?P<name>\w+) (?P<part>\w+) (?P<mib>\w+)"),), {"part": "weights"}, ((Regex("."), "host"),)
+    )
+    figures = Figures(lines)
+    figures.take("name part many")
+    assert figures.data() == {}
+
+
+def test_a_pattern_that_names_too_little_is_refused(tmp_path):
+    policies = tmp_path / "policies"
+    shutil.copytree(policies_dir(), policies)
+    path = policies / "llama-cpp" / "figures.yaml"
+    path.write_text(path.read_text().replace("(?P<drafted>", "(?:"))
+    with pytest.raises(BadInput, match=r"must name \(\?P<drafted>…\)"):
+        shipped_rules(policies)

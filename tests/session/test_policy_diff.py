@@ -164,6 +164,12 @@ def test_revisions(repository):
     assert edited_by(repository, "first", str(repository.policies)) == ["kv.finest", "pool_kinds"]
 
 
+def test_revisions_of_the_folder_one_stands_in(repository, monkeypatch):
+    monkeypatch.chdir(repository.policies)
+    (edit,) = policy_diff(repository._replace(policies=Path()), "HEAD").edits
+    assert edit.name == "pool_kinds" and str(edit.before).startswith(f"policies/{CAPACITY}:")
+
+
 @pytest.mark.parametrize("word", ["nonsuch", "--output=x", "HEAD:policies", "HEAD~9", "main..first"])
 def test_what_is_no_revision(repository, word):
     with pytest.raises(BadInput, match="neither a folder nor a git revision"):
