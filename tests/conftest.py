@@ -19,7 +19,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 REQUIRED = "GEZEL_REQUIRE_ENGINES"
-KEPT = frozenset({REQUIRED, "GEZEL_LLAMA_SERVER"})  # which engine the tests run on is the person's to say
+KEPT = frozenset({REQUIRED, "GEZEL_LLAMA_SERVER", "GEZEL_FUZZ_ROUNDS"})  # which engine, and how long, a person says
 OURS = {"GEZEL_STORE": "store", "GEZEL_CACHE": "cache", "GEZEL_STATE": "state", "GEZEL_CONFIG": "config"}
 STEERS = ("GEZEL_", "LLAMA_ARG_", "XDG_")  # prefixes of variables that change what a plan or an engine does
 WIDTH = frozenset({"COLUMNS", "LINES"})  # readline, which pytest imports, tells them to xdist's workers
