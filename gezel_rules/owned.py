@@ -64,8 +64,8 @@ def make_owned(folder: Path) -> None:
 
 
 def write_owned(path: Path, data: bytes) -> None:
-    """Replace a file by an atomic rename, readable by us alone, its folder made when missing. Raises OSError; nothing
-    stays beside the file then."""
+    """Replace a file by an atomic rename, readable by us alone, its folder made when missing. Raises OSError, which
+    names the file; nothing stays beside it then."""
     make_owned(path.parent)
     staged = path.with_name(f".{path.name}.{os.getpid()}")
     staged.unlink(missing_ok=True)
@@ -74,6 +74,6 @@ def write_owned(path: Path, data: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
         staged.replace(path)
-    except OSError:
+    except OSError as error:
         staged.unlink(missing_ok=True)
-        raise
+        raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk tells no name

@@ -79,7 +79,7 @@ class Reference(NamedTuple):
 def parse_reference(text: str, known: Callable[[str], bool] = lambda _: False) -> Reference:
     """Understand a MODEL argument. ``known`` says whether an id is in the catalog; the disk is asked only whether a
     path exists. Raises BadInput, in one line, for what can be none of these."""
-    if not text or len(text) > _LONGEST or not text.isprintable():
+    if not text or len(text) > _LONGEST or not _may_be_named(text):
         raise BadInput(f"not a model: {_shown(text)} (a catalog id, a model on disk, user/repo[:quant] or a URL)")
     on_a_page = any(host in text.lower() for host in _PAGE_HOSTS) and re.fullmatch(_PAGE, text)
     if on_a_page and ("://" in text or not os.path.exists(text)):  # noqa: PTH110
@@ -96,6 +96,13 @@ def parse_reference(text: str, known: Callable[[str], bool] = lambda _: False) -
         hint = f"; did you mean '{text.lower()}'?" if known(text.lower()) else f": a catalog id {fault}"
         raise BadInput(f"not a model: {_shown(text)}{hint}")
     return Reference("catalog", text)
+
+
+def _may_be_named(text: str) -> bool:
+    """Whether nothing in it drives a terminal. Bytes of a path that are no UTF-8 (PEP 383) are as good as text."""
+    if text.isprintable() or "://" in text or not _is_path(text):
+        return text.isprintable()
+    return "".join(c for c in text if not "\udc80" <= c <= "\udcff").isprintable()
 
 
 def _is_path(text: str) -> bool:

@@ -46,7 +46,7 @@ Variables: GEZEL_POLICIES, GEZEL_CATALOG, GEZEL_STORE, GEZEL_CACHE, GEZEL_STATE 
 GEZEL_LLAMA_SERVER the engine; GEZEL_WINDOW=32k and the like are settings.
 Exit status: 0 done, 1 the answer is no, 2 bad input, 3 the engine or a transfer failed."""
 TRACE = "GEZEL_TRACEBACK"  # set: a fault of ours shows where it happened
-FAILED = 3
+BAD_INPUT, FAILED = 2, 3
 HELP = {"-h", "--help"}
 MAY_BE_EMPTY = ("prompt",)
 LASTING = ("run", "serve", "pull")  # commands that live long enough to need the garbage collector
@@ -120,7 +120,8 @@ def _fault(error: Exception) -> int:
         raise error
     if isinstance(error, OSError) and error.strerror:
         _give_up_stdout()
-        return _said(f"{error.filename or 'output'}: {error.strerror.lower()}", FAILED)
+        status = BAD_INPUT if isinstance(error, PermissionError) else FAILED
+        return _said(f"{os.fsdecode(error.filename or 'output')}: {error.strerror.lower()}", status)
     return _said(f"a fault of gezel-rules itself: {type(error).__name__}: {error} ({TRACE}=1 shows where)", FAILED)
 
 
@@ -136,7 +137,9 @@ def _give_up_stdout() -> None:
 
 def _run(argv: list[str]) -> int:
     outer = _outer_parser()
-    known = outer.parse_args(argv)
+    at = argv.index("--") if "--" in argv else len(argv)
+    known = outer.parse_args(argv[:at])  # which would drop the "--" that the command needs
+    known.rest += argv[at:]
     if known.command is None:
         outer.print_help()
         return 2
@@ -161,7 +164,9 @@ def _command(known: argparse.Namespace) -> int:
     parser.add_argument("--json", action="store_true", help="machine-readable output")
     if not HELP & set(known.rest):
         parser.usage = ""  # argparse would work it out for its errors, which are one line here
-    parse = getattr(module, "parse", argparse.ArgumentParser.parse_intermixed_args)
+    # What stands behind "--" is no option; argparse forgets that where options and words are mixed.
+    plain = argparse.ArgumentParser.parse_args if "--" in known.rest else argparse.ArgumentParser.parse_intermixed_args
+    parse = getattr(module, "parse", plain)
     args = parse(parser, known.rest, argparse.Namespace(**_chosen(known)))
     _refuse_empty(parser, args)
     status: int = module.run(args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -19,7 +20,8 @@ from gezel_rules.record import NamedTuple
 
 MAX_OUTPUT = 4 << 20  # bytes of each stream; the longest --help seen is 60 KB
 _PDEATHSIG = 1  # PR_SET_PDEATHSIG, linux/prctl.h
-_GRACE = 1.0  # seconds for the pipes to close once the process is gone
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+_GRACE = 5.0  # seconds for the pipes to close once the process is gone
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -48,14 +50,19 @@ def ask(
     without end); EngineFailed when it says more than ``limit`` bytes on a stream, or exits with another status than 0
     (unless ``any_status`` will do).
     """
-    begun, process = time.monotonic(), _start(argv, environ)
-    streams = [_Stream(pipe, limit, process) for pipe in (process.stdout, process.stderr) if pipe]
+    begun, before, process = time.monotonic(), _hold_signals(), None
+    streams: list[_Stream] = []
     silent = True
     try:
+        process = _start(argv, environ)
+        streams = [_Stream(pipe, limit, process) for pipe in (process.stdout, process.stderr) if pipe]
+        _let_signals(before)  # one that came meanwhile arrives here, where it ends the program too
         silent = patience is not None and not patience.wait(process)
         status = None if silent else process.wait()
     finally:
-        _end(process)
+        _let_signals(before)
+        if process is not None:
+            _end(process)
         for stream in streams:
             stream.finish(0 if silent else _GRACE)
     if silent:
@@ -69,16 +76,31 @@ def ask(
     return Answer(out, err)
 
 
+def _hold_signals() -> set[int]:
+    """Keep signals from cutting a start short; gives what was held before. Not where a system has no such thing."""
+    if sys.platform == "win32":
+        return set()
+    return set(signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING))
+
+
+def _let_signals(before: set[int]) -> None:
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _tie() -> Callable[[], None] | None:
-    """What a child does before it becomes the program, so that it dies with us (prctl(2), PR_SET_PDEATHSIG); nothing
-    where there is no such call. All it needs is loaded before the fork."""
-    if sys.platform != "linux":
+    """What a child does before it becomes the program: it hears signals again, and dies with us (prctl(2),
+    PR_SET_PDEATHSIG) where there is such a call. All it needs is loaded before the fork."""
+    if sys.platform == "win32":
         return None
+    if sys.platform != "linux":
+        return lambda: _let_signals(set())
     import ctypes
 
     prctl, us = ctypes.CDLL(None).prctl, os.getpid()
 
     def tie() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         prctl(_PDEATHSIG, 9, 0, 0, 0)
         if os.getppid() != us:  # we died before it asked
             os._exit(143)
@@ -156,8 +178,6 @@ def _asked(argv: Sequence[str]) -> str:
 def _ended(status: int) -> str:
     if status >= 0:
         return f"exited with status {status}"
-    import signal
-
     names = {number.value: number.name for number in signal.Signals}
     return f"died of {names.get(-status, f'signal {-status}')}"
 

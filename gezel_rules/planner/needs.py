@@ -71,6 +71,12 @@ class EngineLogs(NamedTuple):
     read_bytes: int
 
 
+class Records(NamedTuple):
+    """A row of ``records``."""
+
+    kept: int
+
+
 TABLES = {
     "backends": TableNeed(record=Backend),
     "endpoints": TableNeed(record=Endpoint),
@@ -79,6 +85,7 @@ TABLES = {
     "kill_evidence": TableNeed(("pressure",), KillEvidence),
     "listening_lines": TableNeed(of="str", listed=True, groups=("host", "port")),
     "pool_kinds": TableNeed(("discrete", "integrated", "unified", "rpc", "ram"), PoolKind),
+    "records": TableNeed(("journal", "incidents"), Records),
     "recovery_steps": TableNeed(record=Step, listed=True),
     "restarts": TableNeed(("unexpected",), Restarts),
     "supervision_times": TableNeed(("ready", "probe", "answer", "stop"), Time),

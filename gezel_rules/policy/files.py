@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gezel_rules.errors import BadInput
+from gezel_rules.errors import BadInput, why
 
 LOGS = "logs"
 """Folders of log policies: rules over an engine's log, with a grammar and a checker of their own."""
@@ -14,7 +14,7 @@ LOGS = "logs"
 def all_paths(directory: Path) -> list[Path]:
     """Every policy file of a directory, in name order, but for tests beside them.
 
-    Raises BadInput when there is no such directory or no policy in it.
+    Raises BadInput when there is no such directory, no policy in it, or one that nobody would read.
     """
     return list(map(Path, file_names(directory)))
 
@@ -23,11 +23,17 @@ def file_names(directory: Path) -> list[str]:
     """The same as text, for every start: thirty paths take longer to make than to read."""
     if not directory.is_dir():
         raise BadInput(f"{directory}: no such policy directory")
-    below = [(base, files) for base, _, files in os.walk(directory) if base != str(directory)]
-    names = [os.path.join(base, name) for base, files in below for name in files if _is_policy(name)]  # noqa: PTH118
+    found = [(base, name) for base, _, files in os.walk(directory, onerror=_unreadable) for name in files]
+    names = [os.path.join(base, name) for base, name in found if _is_policy(name)]  # noqa: PTH118
+    if stray := [name for base, name in found if _is_policy(name) and base == str(directory)]:
+        raise BadInput(f"{directory}/{min(stray)}: not in a folder (expected <area>/<name>.yaml)")
     if not names:
         raise BadInput(f"{directory}: no policy files (expected <area>/<name>.yaml)")
     return sorted(names)
+
+
+def _unreadable(error: OSError) -> None:
+    raise BadInput(f"{error.filename}: {why(error)}") from None
 
 
 def _is_policy(name: str) -> bool:

@@ -23,7 +23,7 @@ from gezel_rules.runtime.failures import INCIDENTS
 from gezel_rules.runtime.interrupts import Interrupted, Interrupts
 from gezel_rules.runtime.order import Guide, Launched, Order
 from gezel_rules.runtime.rules import Step, Supervision
-from gezel_rules.runtime.state_files import write_json
+from gezel_rules.runtime.state_files import forget_oldest, write_json
 
 if TYPE_CHECKING:
     from gezel_rules.logs.verdict import Verdict
@@ -81,6 +81,8 @@ def _begin(
     }  # fmt: skip
     try:
         record_file = journal.append(state_dir, running.id, {**order.record, "launch": begun}, running.log.secrets)
+        forget_oldest(state_dir / journal.FOLDER, rules.records_kept)
+        forget_oldest(state_dir / INCIDENTS, rules.incidents_kept)
         lease = leases.take(state_dir, order.pools, running.pid)
         entry_file = registry.enter(state_dir, entry_of(running, order, record_file))
         return Launched(running, order, rules, record_file, entry_file, lease, before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gezel_rules.planner.needs import Endpoint, EngineAddress, EngineLogs, KillEvidence, Restarts, Step, Time
+from gezel_rules.planner.needs import Endpoint, EngineAddress, EngineLogs, KillEvidence, Records, Restarts, Step, Time
 from gezel_rules.policy.model import PolicySet
 from gezel_rules.record import NamedTuple
 from gezel_rules.regex import Regex
@@ -37,6 +37,8 @@ class Supervision(NamedTuple):
     short_memory: float
     from_outside: str
     logs: EngineLogs
+    records_kept: int
+    incidents_kept: int
     figures: FigureLines = FigureLines()
 
     def ready_timeout(self, model_bytes: int) -> float:
@@ -48,6 +50,7 @@ def supervision(policies: PolicySet) -> Supervision:
     """The supervision of a set."""
     address = policies.row("engine_address", "argv", EngineAddress)
     times, restarts = policies.rows("supervision_times", Time), policies.row("restarts", "unexpected", Restarts)
+    records = policies.rows("records", Records)
     kill = policies.row("kill_evidence", "pressure", KillEvidence)
     return Supervision(
         host_flag=address.host_flag,
@@ -67,6 +70,8 @@ def supervision(policies: PolicySet) -> Supervision:
         short_memory=kill.percent,
         from_outside=kill.otherwise,
         logs=policies.row("engine_logs", "file", EngineLogs),
+        records_kept=records["journal"].kept,
+        incidents_kept=records["incidents"].kept,
         figures=figure_lines(policies),
     )
 

@@ -7,6 +7,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def new_id() -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file of mode 0600 by an atomic rename; its folder is made for its owner only. Raises OSError."""
-    write_owned(path, text.encode())
+    write_owned(path, text.encode("utf-8", "surrogatepass"))  # names of files may be no text
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
@@ -41,11 +42,22 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 def each_json(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The readable JSON objects of a folder, oldest name first; none when there is no folder."""
-    try:
-        names = sorted(entry for entry in os.listdir(folder) if entry.endswith(".json") and entry[0] != ".")  # noqa: PTH208
-    except OSError:
-        return
-    for name in names:
-        path = folder / name
+    for path in _files(folder):
         if (data := read_json(path)) is not None:
             yield path, data
+
+
+def forget_oldest(folder: Path, kept: int) -> None:
+    """Delete all but the newest files of a folder, by their names. What cannot be deleted stays."""
+    for path in _files(folder)[:-kept]:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The JSON files of a folder, oldest name first; none when there is no folder."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208
+    except OSError:
+        return []
+    return [folder / name for name in sorted(names) if name.endswith(".json") and name[0] != "."]
