@@ -36,7 +36,7 @@ COMMANDS = {
     "history": "past launches, and what they took against what was planned",
     "replay": "decide a recorded launch again, and say what differs",
     "doctor": "what keeps this machine from its hardware; leftovers in the store",
-    "policy": "check, compare and show policies",
+    "policy": "check, test, compare and show policies",
     "catalog": "list and check entries and described hosts; describe a model file for an entry",
 }
 ABOUT = """

@@ -10,7 +10,7 @@ from gezel_rules.author.testing.given import Given, Words, plain, read_given, re
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value, read
 from gezel_rules.errors import Problem
-from gezel_rules.policy.model import STAND_DOWNS
+from gezel_rules.policy.model import Decision, PolicySet
 from gezel_rules.record import NamedTuple
 
 
@@ -25,12 +25,6 @@ class Case(NamedTuple):
     value: Any
     rule: str
     rejects: tuple[tuple[str, str], ...]
-
-    @property
-    def place(self) -> str:
-        """``file:line``."""
-        key = self.node.key or self.node
-        return f"{key.text.name}:{key.line}"
 
 
 class Launch(NamedTuple):
@@ -73,17 +67,26 @@ class Cases(NamedTuple):
         return list(dict.fromkeys(case.decision for case in self.cases))
 
 
+class _Sheet(NamedTuple):
+    """What is read with: the policy beside the file, what cases may speak of, and what is wrong so far."""
+
+    policy: str
+    words: Words
+    problems: list[Problem]
+
+    def given(self, said: Value) -> Given:
+        """What stands under ``given``, if anything does."""
+        return read_given(said.value.get("given"), self.words, self.problems)
+
+
 def read_cases(root: Node, policy: str, words: Words, problems: list[Problem]) -> Cases:
     """The cases of the test file beside ``policy``; whatever is wrong with them is added to ``problems``."""
-    said = read(root, TESTS, problems)
+    said, sheet = read(root, TESTS, problems), _Sheet(policy, words, problems)
     if "tests" in said and said.at("tests") != policy:
         problems.append(said["tests"].problem(f"tests must name the policy beside this file: '{policy}'"))
-    base = read_given(said.value.get("given"), words, problems)
-    cases = [
-        case for name, decision in _section(said, "decisions")
-        for case in _cases(name, decision, policy, base, words, problems)
-    ]  # fmt: skip
-    launches = [_launch(says, each, words, problems) for says, each in _section(said, "launches") if each.complete]
+    base = sheet.given(said)
+    cases = [case for name, each in _section(said, "decisions") for case in _cases(name, each, base, sheet)]
+    launches = [_launch(says, each, sheet) for says, each in _section(said, "launches") if each.complete]
     logs = [_log(says, each) for says, each in _section(said, "logs") if each.complete]
     return Cases(policy, tuple(cases), tuple(launches), tuple(logs))
 
@@ -92,64 +95,90 @@ def _section(said: Value, key: str) -> Iterator[tuple[str, Value]]:
     yield from (said.at(key) or {}).items()
 
 
-def _cases(name: str, said: Value, policy: str, base: Given, words: Words, problems: list[Problem]) -> Iterator[Case]:
-    decisions = {each.name: each for each in words.policies.decisions.values() if each.policy == policy}
+def _cases(name: str, said: Value, base: Given, sheet: _Sheet) -> Iterator[Case]:
+    """The cases of a decision, where the policy has it."""
+    decisions = {each.name: each for each in sheet.words.policies.decisions.values() if each.policy == sheet.policy}
     if name not in decisions:
-        unknown = f"'{policy}' has no decision '{name}'{did_you_mean(name, decisions)}"
-        problems.append((said.node.key or said.node).problem(unknown))
+        unknown = f"'{sheet.policy}' has no decision '{name}'{did_you_mean(name, decisions)}"
+        sheet.problems.append((said.node.key or said.node).problem(unknown))
         return
-    rules = [rule.id for rule in decisions[name].rules if rule.id not in STAND_DOWNS] + list(STAND_DOWNS)
-    base = read_given(said.value.get("given"), words, problems).over(base).without(name)
+    base = sheet.given(said).over(base).without(name)
     for says, case in said.value.items():
         if says != "given" and case.complete:
-            _require_rules(case, name, rules, problems)
-            value, rule = read_value(name, case["expect"].node, words, problems), case.at("rule") or ""
-            rejects = tuple((row, rule.value) for row, rule in (case.at("rejects") or {}).items())
-            for note, given in _each(case, read_given(case.value.get("given"), words, problems), words, problems):
-                _require_others(case, name, given, problems)
-                yield Case(f"{says}{note}", case.node, name, given.over(base), value, rule, rejects)
+            yield from _case(says, case, decisions[name], base, sheet)
 
 
-def _each(case: Value, given: Given, words: Words, problems: list[Problem]) -> Iterator[tuple[str, Given]]:
+def _case(says: str, said: Value, decision: Decision, base: Given, sheet: _Sheet) -> Iterator[Case]:
+    """A case, once for every value under ``each``."""
+    _require_rules(said, decision, sheet.problems)
+    _require_read(said, decision, sheet)
+    value = read_value(decision.name, said["expect"].node, sheet.words, sheet.problems)
+    rejects = tuple((row, rule.value) for row, rule in _section(said, "rejects"))
+    for note, given in _each(said, sheet):
+        yield Case(
+            f"{says}{note}", said.node, decision.name, given.over(base), value, said.at("rule") or "", rejects
+        )  # fmt: skip
+
+
+def _each(said: Value, sheet: _Sheet) -> Iterator[tuple[str, Given]]:
     """What is given, once with every value under ``each``, and how that is said behind the case's sentence."""
-    each = case.value.get("each")
-    if each is None:
+    given = sheet.given(said)
+    if "each" not in said:
         yield "", given
-        return
-    for name, values in each.value.items():
+    for name, values in _section(said, "each"):
         for value in values.value:
-            found = read_given(Value({name: value}, value.node, each.kind), words, problems)
+            found = read_given(Value({name: value}, value.node, said["each"].kind), sheet.words, sheet.problems)
             yield f" ({name}: {shown(plain(value.node))})", found.over(given)
 
 
-def _require_rules(case: Value, decision: str, rules: list[str], problems: list[Problem]) -> None:
+def _require_rules(said: Value, decision: Decision, problems: list[Problem]) -> None:
     """A rule that a case names is one of the decision's."""
-    named = [case["rule"]] if "rule" in case else []
-    for said in [*named, *(case.at("rejects") or {}).values()]:
-        if said.value not in rules:
-            problems.append(said.problem(f"'{decision}' has no rule '{said.value}'{did_you_mean(said.value, rules)}"))
+    rules = [rule.id for rule in decision.rules]
+    for named in [*([said["rule"]] if "rule" in said else []), *(rule for _, rule in _section(said, "rejects"))]:
+        if named.value not in rules:
+            unknown = f"'{decision.name}' has no rule '{named.value}'{did_you_mean(named.value, rules)}"
+            problems.append(named.problem(unknown))
 
 
-def _require_others(case: Value, decision: str, given: Given, problems: list[Problem]) -> None:
-    if decision in given.decisions:
-        problems.append(case["given"].problem(f"'{decision}' is what is asked here: it cannot be given"))
+def _require_read(said: Value, decision: Decision, sheet: _Sheet) -> None:
+    """What a case gives can make a difference: the decision reads it, or what it rests on does."""
+    policies = sheet.words.policies
+    known, read = {*sheet.words.facts, *policies.decisions}, reach(decision, policies)
+    for name, value in (*_section(said, "given"), *_section(said, "each")):
+        if name in known and name not in read:
+            unread = f"'{name}' makes no difference: neither '{decision.name}' reads it nor what it rests on"
+            if name == decision.name:
+                unread = f"'{name}' is what is asked here: it cannot be given"
+            sheet.problems.append((value.node.key or value.node).problem(unread))
 
 
-def _launch(says: str, said: Value, words: Words, problems: list[Problem]) -> Launch:
-    expect = said["expect"]
-    settings = [(name, value.node.plain()) for name, value in (said.at("settings") or {}).items()]
-    for name, value in (expect.at("decisions") or {}).items():
-        if name not in words.policies.decisions:
-            hint = did_you_mean(name, words.policies.decisions)
-            problems.append((value.node.key or value.node).problem(f"no decision '{name}'{hint}"))
+def reach(decision: Decision, policies: PolicySet) -> set[str]:
+    """Every fact and decision that a decision rests on."""
+    found: set[str] = set()
+    waiting = list(decision.reads)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += policies.decisions[name].reads if name in policies.decisions else ()
+    return found
+
+
+def _launch(says: str, said: Value, sheet: _Sheet) -> Launch:
+    expect, decisions = said["expect"], sheet.words.policies.decisions
+    for name, value in _section(expect, "decisions"):
+        if name not in decisions:
+            unknown = f"no decision '{name}'{did_you_mean(name, decisions)}"
+            sheet.problems.append((value.node.key or value.node).problem(unknown))
+    settings = tuple(f"{name}={_typed(value.node.plain())}" for name, value in _section(said, "settings"))
     return Launch(
-        says, said.node, said.at("model"), said.at("host"), tuple(f"{name}={_typed(v)}" for name, v in settings),
-        expect.at("refused"), *(_plain(expect, key) for key in ("flags", "env", "decisions")),
+        says, said.node, said.at("model"), said.at("host"), settings, expect.at("refused"),
+        *(_plain(expect, key) for key in ("flags", "env", "decisions")),
     )  # fmt: skip
 
 
 def _plain(said: Value, key: str) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, plain(value.node)) for name, value in (said.at(key) or {}).items())
+    return tuple((name, plain(value.node)) for name, value in _section(said, key))
 
 
 def _typed(value: Any) -> str:

@@ -12,12 +12,6 @@ from gezel_rules.lang.parse import below
 from gezel_rules.policy.model import Decision, PolicySet, Rule
 
 
-def texts(rule: Rule, decision: Decision) -> list[str]:
-    """The expressions of a rule that are judged: its condition, and its value where that is one."""
-    then = [] if decision.hit == "search" else [rule.then]
-    return [rule.when, *then] if rule.when is not None else then
-
-
 def conditions(rule: Rule, decision: Decision, policies: PolicySet) -> list[ast.expr]:
     """Everything in a rule that is true or false: of its condition every part, of its value what a choice asks."""
     found = list(_parts(policies.tree(rule.when))) if rule.when is not None else []

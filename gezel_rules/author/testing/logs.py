@@ -50,15 +50,33 @@ def _differences(case: Log, verdict: Verdict) -> Iterator[Difference]:
             yield Difference(key, value, found[key])
 
 
-def passes(ran: RanLog, policy: LogPolicy) -> bool:
-    """Whether a log means what it must under another policy that sees the same lines."""
-    return not any(_differences(ran.case, judge(policy, ran.evidence, ran.case.backend, ran.case.exit)))
+def court_of(ran: RanLog, policy: LogPolicy) -> Court:
+    """The judgement of a log by a policy that sees the same in its lines."""
+    return Court(policy, ran.evidence, ran.case.backend, ran.case.exit)
+
+
+def noticed(mutant: LogMutant, ran: RanLog, court: Court) -> bool:
+    """Whether a log does not mean what it must where a mistake was made; ``court``: as it is judged without."""
+    if mutant.entry is not None and _holds_entry(mutant.entry, court) == _holds_entry(mutant.instead, court):
+        return False
+    return any(_differences(ran.case, judge(mutant.policy, ran.evidence, ran.case.backend, ran.case.exit)))
+
+
+def _holds_entry(entry: Entry | None, court: Court) -> bool:
+    """Whether an entry, taken by itself, holds."""
+    if entry is None:
+        return False
+    if isinstance(entry, Exit):
+        return entry in court.exits
+    if entry.condition is not None:
+        return holds(entry.condition, court.seen, court.backend)
+    return isinstance(entry, Failure) and court.own(entry.id) is not None
 
 
 def covered_logs(file: str, policy: LogPolicy, ran: Sequence[RanLog]) -> Covered:
     """What logs show of the verdicts, failure classes and exit statuses of a file. Patterns prove themselves, by the
     lines beside them."""
-    courts = [(each, Court(policy, each.evidence, each.case.backend, each.case.exit)) for each in ran]
+    courts = [(each, court_of(each, policy)) for each in ran]
     gaps: list[Gap] = []
     rules = conditions = 0
     entries = [entry for section in _SECTIONS for entry in getattr(policy, section) if entry.place.file == file]
@@ -119,20 +137,31 @@ def _kind(entry: Entry) -> str:
     return {Rule: "verdict", Failure: "failure class", Exit: "exit status"}[type(entry)]
 
 
-def log_mutants(file: str, policy: LogPolicy) -> Iterator[tuple[Mutant, LogPolicy]]:
+class LogMutant(NamedTuple):
+    """A mistake and the policy that has it: an ``entry`` with another ``instead`` (``None``: dropped); where there is
+    no entry, two changed places."""
+
+    mutant: Mutant
+    policy: LogPolicy
+    entry: Entry | None = None
+    instead: Entry | None = None
+
+
+def log_mutants(file: str, policy: LogPolicy) -> Iterator[LogMutant]:
     """Every mutant of the verdicts, failure classes and exit statuses of a file: one dropped, one of its conditions
-    dropped, another verdict, two verdicts that changed places."""
+    dropped, two verdicts that changed places."""
     for section in _SECTIONS:
         entries: tuple[Entry, ...] = getattr(policy, section)
         for number, entry in enumerate(entries):
             if entry.place.file == file:
                 for kind, says, instead in _changes(entry):
-                    changed: dict[str, Any] = {section: (*entries[:number], *instead, *entries[number + 1 :])}
-                    yield _mutant(kind, entry, says), policy._replace(**changed)
+                    parts = (*entries[:number], *([instead] if instead else ()), *entries[number + 1 :])
+                    changed: dict[str, Any] = {section: parts}
+                    yield LogMutant(_mutant(kind, entry, says), policy._replace(**changed), entry, instead)
     for one, other in pairwise(policy.rules):
         if one.place.file == file and not (_exclude(one, other) or _exclude(other, one)):
             order = tuple({one.id: other, other.id: one}.get(rule.id, rule) for rule in policy.rules)
-            yield _mutant("swap", one, f"behind the next, '{other.id}'"), policy._replace(rules=order)
+            yield LogMutant(_mutant("swap", one, f"behind the next, '{other.id}'"), policy._replace(rules=order))
 
 
 def _exclude(one: Rule, other: Rule) -> bool:
@@ -144,12 +173,12 @@ def _mutant(kind: str, entry: Entry, says: str) -> Mutant:
     return Mutant(kind, _kind(entry), entry.id, entry.place.line, says)
 
 
-def _changes(entry: Entry) -> Iterator[tuple[str, str, tuple[Entry, ...]]]:
-    yield "drop", "without it", ()
+def _changes(entry: Entry) -> Iterator[tuple[str, str, Entry | None]]:
+    yield "drop", "without it", None
     if isinstance(entry, Exit) or entry.condition is None:
         return
     for part, less in _less(entry.condition):
-        yield "negate", f"without '{_said(part)}'", (entry._replace(condition=less),)
+        yield "negate", f"without '{_said(part)}'", entry._replace(condition=less)
 
 
 def _less(condition: Condition) -> Iterator[tuple[Any, Condition]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gezel_rules.author.testing.cells import cell_mutants
 from gezel_rules.author.testing.judge import Bench, Ran
-from gezel_rules.author.testing.logs import RanLog, log_mutants, passes
+from gezel_rules.author.testing.logs import RanLog, court_of, log_mutants, noticed
 from gezel_rules.author.testing.mutants import KINDS, Mutant, mutants
 from gezel_rules.decisions.decide import Trace
 from gezel_rules.documents.node import Node
@@ -56,8 +56,8 @@ def mutated(file: str, root: Node, bench: Bench, ran: Sequence[Ran]) -> Mutated:
 def mutated_logs(file: str, root: Node, policy: LogPolicy, ran: Sequence[RanLog]) -> Mutated:
     """Run all mutants of the verdicts and failure classes of a log policy; ``ran``: every log of its family."""
     every = list(log_mutants(file, policy))
-    logs = [each for each in ran if each.passed]
-    survived = [mutant for mutant, changed in every if all(passes(each, changed) for each in logs)]
+    logs = [(each, court_of(each, policy)) for each in ran if each.passed]
+    survived = [each.mutant for each in every if not any(noticed(each, *log) for log in logs)]
     return _held(file, root, len(every), survived)
 
 

@@ -1,4 +1,4 @@
-"""Where a rule, and a part of its condition, stands in the file of its policy; and what a comment beside it says."""
+"""Where a rule, and a part of its condition, stands in the file of its policy."""
 
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ class Suite(NamedTuple):
 
 
 class _File(NamedTuple):
+    """A test file before its cases are read: ``root`` is what stands in it, ``beside`` what stands in the policy."""
+
     policy: str
     family: str
     root: Node
@@ -37,9 +39,10 @@ class _File(NamedTuple):
 def read_suites(
     directory: Path, words_of: Callable[[str], Words], cache: Path | None, only: Sequence[str] = ()
 ) -> list[Suite]:
-    """Every test file of a directory, in name order; with ``only``, those that somebody named (see ``_named``).
+    """Every test file of a directory, in name order; with ``only``, those that somebody named: by policy, file, folder,
+    decision or flag. ``words_of``: what cases may speak of, by family.
 
-    ``words_of`` a family. Raises BadInput with every problem of every file, and for a name that means nothing.
+    Raises BadInput with every problem of every file, and for a name that means nothing.
     """
     problems: list[Problem] = []
     suites = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,7 @@ def _below(name: str, base: Path) -> str:
 
 
 def _suites(session: Session, names: Sequence[str]) -> list[Suite]:
+    @cache
     def words(name: str) -> Words:
         family = session.family(name)
         return words_of(family.vocabulary(), family.signatures(), session.policies_for(family))

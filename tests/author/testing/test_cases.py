@@ -19,16 +19,15 @@ def only(directory: Path, tests: str) -> Case:
 
 def test_values_are_written_as_people_do(tmp_path: Path) -> None:
     case = only(tmp_path, """
+        given: {gpu.free: 2 GiB, settings.window: 8k, settings.kv_type: not set, model.layers: unknown}
         decisions:
           kv.type:
-            it is so:
-              given: {gpu.free: 2 GiB, settings.window: 8k, settings.kv_type: not set, model.layers: unknown}
-              expect: f16
+            it is so: {expect: f16}
     """)  # fmt: skip
     assert case.given.facts == {
         "gpu.free": 2 << 30, "settings.window": 8192, "settings.kv_type": None, "model.layers": UNKNOWN,
     }  # fmt: skip
-    assert (case.says, case.value, case.place) == ("it is so", "f16", "policies/kv/kv_test.yaml:5")
+    assert (case.says, case.value, case.node.text.name) == ("it is so", "f16", "policies/kv/kv_test.yaml")
 
 
 def test_what_is_nearer_counts(tmp_path: Path) -> None:
@@ -53,14 +52,17 @@ def test_a_case_for_each_value(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+UNREAD = "'model.arch' makes no difference"
 NONE = "no fact, decision, function or cell"
 BAD = {
     "a fact misspelt": ("{given: {gpu.fre: 1}, expect: f16}", f"{NONE} 'gpu.fre'; did you mean 'gpu.free'?", "gpu.fre"),
     "a word that is none": ("{given: {settings.kv_type: q9}, expect: f16}", "'settings.kv_type' must be", "q9"),
-    "a number that is none": ("{given: {model.layers: many}, expect: f16}", "'model.layers' must be", "many"),
-    "a fact that is always set": ("{given: {model.arch: not set}, expect: f16}", "not 'not set'", "not set"),
+    "a number that is none": ("{given: {gpu.free: many}, expect: f16}", "'gpu.free' must be", "many"),
+    "a fact that is always set": ("{given: {gpu.free: not set}, expect: f16}", "not 'not set'", "not set"),
+    "a fact that is not read": ("{given: {model.arch: a}, expect: f16}", UNREAD, "model.arch"),
+    "nor for each": ("{each: {model.arch: [a]}, expect: f16}", UNREAD, "model.arch"),
     "a rule that is none": ("{expect: f16, rule: fin}", "has no rule 'fin'; did you mean 'fine'?", "fin}"),
-    "the answer itself": ("{given: {kv.type: f16}, expect: f16}", "it cannot be given", "{kv.type"),
+    "the answer itself": ("{given: {kv.type: f16}, expect: f16}", "it cannot be given", "kv.type"),
     "nothing expected": ("{given: {gpu.free: 1}}", "a case has no 'expect'", "{given"),
     "a key misspelt": ("{expekt: f16}", "did you mean 'expect'?", "expekt"),
     "a row that is none": ('{given: {"kv_types[q9].bits": 1}, expect: f16}', NONE, '"kv'),

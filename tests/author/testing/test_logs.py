@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gezel_rules.author.testing.cases import Log
-from gezel_rules.author.testing.logs import RanLog, covered_logs, log_mutants, passes, run_log
+from gezel_rules.author.testing.logs import RanLog, court_of, covered_logs, log_mutants, noticed, run_log
 from gezel_rules.author.testing.run import Results
 from gezel_rules.author.testing.told import failures
 from gezel_rules.documents.node import Text
@@ -57,14 +57,15 @@ def test_what_one_log_shows(policy: LogPolicy) -> None:
 def test_mistakes_that_one_log_notices(policy: LogPolicy) -> None:
     log = ran(policy, NAMED, NONE, gpu="not-loaded", gpu_rule="nothing-offloaded")
     assert log.passed
-    noticed = [f"{m.part}: {m.kind}: {m.says}" for m, changed in log_mutants(GPU, policy) if not passes(log, changed)]
-    assert noticed == [
+    court = court_of(log, policy)
+    found = [each.mutant for each in log_mutants(GPU, policy) if noticed(each, log, court)]
+    assert [f"{each.part}: {each.kind}: {each.says}" for each in found] == [
         "context-refused: negate: without 'backend-init-failed'",
         "nothing-offloaded: drop: without it",
     ]
 
 
 def test_verdicts_that_exclude_each_other_need_no_order(policy: LogPolicy) -> None:
-    swaps = [mutant.part for mutant, _ in log_mutants(GPU, policy) if mutant.kind == "swap"]
+    swaps = [each.mutant.part for each in log_mutants(GPU, policy) if each.mutant.kind == "swap"]
     assert "named" in swaps
     assert "software-renderer" in swaps and "software-renderer-found" not in swaps  # none: [device-named]
