@@ -5,10 +5,15 @@
     user/repo  user/repo:q8_0           a hub repository and a quant (case does not matter; Q4_K_M unless given)
     hf://user/repo[@revision][:quant]   the same, whatever lies on the disk
     hf://user/repo[@revision]/file.gguf one file of it
+    user/repo/folder:q8_0               a quant in a folder of it; hf://user/repo[@revision]/folder:quant is the same
+    hf://user/repo[@revision]/folder/   the model in a folder of it
     file:///models/my.gguf              a file
     https://host/path/my.gguf           a file on a web server
-    https://huggingface.co/user/repo    a page of the hub: the repository, …/tree/REVISION, …/blob/REVISION/file.gguf
+    https://huggingface.co/user/repo    a page of the hub: the repository, …/tree/REVISION[/folder],
+                                        …/blob/REVISION/file.gguf
     hf.co/user/repo:q8_0                the same, as it is copied without its scheme
+
+A revision with '/' in it is written percent-encoded, as the hub does: ``hf://user/repo@refs%2Fpr%2F1``.
 
 Where two readings are possible, a catalog id comes before a file of that name (``./name`` means the file), and a file
 that exists before a repository of that name (``hf://`` means the repository).
@@ -27,14 +32,17 @@ from gezel_rules.record import NamedTuple
 DEFAULT_QUANT = "Q4_K_M"
 _LONGEST = 4096  # characters; no system has longer paths
 _SCHEME = r"(?s)([A-Za-z][A-Za-z0-9+.-]+)://(.*)"
-_HUB = r"(?s)(?P<repo>[^/:@]+/[^/:@]+)(?:@(?P<revision>[^/:@]+))?(?::(?P<quant>[^/]*)|/(?P<file>.*))?"
-_SHORT = r"(?s)(?P<repo>[^/:]+/[^/:]+)(?::(?P<quant>[^/]*))?"
+_HUB = (
+    r"(?s)(?P<repo>[^/:@]+/[^/:@]+)(?:@(?P<revision>[^/:@]+))?"
+    r"(?:(?:/(?P<folder>[^:]*))?:(?P<quant>[^/]*)|/(?P<file>.*))?"
+)
+_SHORT = r"(?s)(?P<repo>[^/:]+/[^/:]+)(?:(?:/(?P<folder>[^:]*))?:(?P<quant>[^/]*))?"
 _QUANT = r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}"
 _DRIVE = r"[A-Za-z]:[\\/]"
 _MARKED = r"\.{0,2}[\\/]|[A-Za-z]:[\\/]"  # an absolute path, or one that starts in this directory or above
 _PAGE = (
     r"(?is)(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?P<repo>[^/:@?#]+/[^/:@?#]+)"
-    r"(?:/(?:tree|blob|resolve|raw)/(?P<revision>[^/:@?#]+)(?:/(?P<file>[^:?#]*))?)?/?"
+    r"(?:/(?:tree|blob|resolve|raw)/(?P<revision>(?:refs/[^/:@?#]+/)?[^/:@?#]+)(?:/(?P<path>[^:?#]*))?)?/?"
     r"(?::(?P<quant>[^/?#]*))?(?:\?(?:[^#]*&)?show_file_info=(?P<shown>[^&#]*).*|[?#].*)?"
 )
 _PAGE_HOSTS = ("huggingface.co/", "hf.co/")  # a long pattern, compiled for texts that name one
@@ -51,16 +59,19 @@ class Reference(NamedTuple):
     name: str
     """The id, the path as written (``~`` expanded), ``user/repo``, or the URL."""
     quant: str = ""
-    """Hub only, in upper case; empty when ``file`` is given."""
+    """Hub only, in upper case; empty when ``file`` is given, or a ``folder`` alone."""
     file: str = ""
     """Hub only: the file's path in the repository; empty when the quant decides."""
     revision: str = ""
     """Hub only: commit, tag or branch; empty for the default."""
+    folder: str = ""
+    """Hub only: the folder of the repository that the model lies in; empty when it is looked for everywhere."""
 
     def __str__(self) -> str:
         if self.kind == "hub":
-            at = f"@{self.revision}" if self.revision else ""
-            return f"hf://{self.name}{at}" + (f"/{self.file}" if self.file else f":{self.quant}")
+            at = f"@{self.revision.replace('/', '%2F')}" if self.revision else ""
+            within = f"/{self.folder}" if self.folder else ""
+            return f"hf://{self.name}{at}{within}" + (f":{self.quant}" if self.quant else f"/{self.file}")
         plain = self.kind == "file" and not re.match(_MARKED, self.name)
         return f"./{self.name}" if plain else self.name
 
@@ -97,7 +108,8 @@ def _may_be_named(text: str) -> bool:
 def _is_path(text: str) -> bool:
     """Cannot be meant as anything but a file, whether it exists or not."""
     marked = re.match(_MARKED, text) or text[0] == "~" or text in (".", "..") or "\\" in text
-    return bool(marked) or text.lower().endswith(MODEL_SUFFIX) or text.count("/") > 1
+    deep = text.count("/") > 1 and not re.fullmatch(_SHORT, text)
+    return bool(marked) or text.lower().endswith(MODEL_SUFFIX) or deep
 
 
 def _file(path: str) -> Reference:
@@ -110,7 +122,7 @@ def _short(text: str) -> Reference:
     match = re.fullmatch(_SHORT, text)
     if match is None or names.repo_fault(match["repo"]):
         raise BadInput(f"not a model: {_shown(text)} is neither a file nor user/repo[:quant]")
-    return Reference("hub", match["repo"], _quant(match["quant"], text))
+    return _model_of(match["repo"], "", match["folder"], match["quant"], text)
 
 
 def _with_scheme(scheme: str, rest: str, text: str) -> Reference:
@@ -124,37 +136,55 @@ def _with_scheme(scheme: str, rest: str, text: str) -> Reference:
 
 
 def _page(page: re.Match[str], text: str) -> Reference:
-    """What a page of the hub shows: a repository, a folder of it (the repository, then), a file."""
+    """What a page of the hub shows: a repository, a folder of it, a file."""
     from urllib.parse import unquote
 
-    repo, revision, file = (
-        page["repo"],
-        unquote(page["revision"] or ""),
-        unquote(page["file"] or page["shown"] or "").rstrip("/"),
-    )
+    repo, path = page["repo"], unquote(page["shown"] or page["path"] or "").rstrip("/")
     if names.repo_fault(repo) or repo.partition("/")[0].lower() in _NO_REPOSITORIES:
         raise BadInput(f"not a model: {_without_secrets(text)} is no page of a model's repository")
-    at = "" if revision in ("", "main") else f"@{revision}"
-    if file.lower().endswith(MODEL_SUFFIX):
-        return _hub(f"{repo}{at}/{file}", text)
-    if file and not re.search("/tree/", text, re.IGNORECASE):
-        raise BadInput(f"not a model: {_without_secrets(text)}: the file {_no_model_file(file)}")
-    quant = "" if page["quant"] is None else f":{page['quant']}"
-    return _hub(f"{repo}{at}{quant}", text)
+    revision = "" if page["revision"] in (None, "main") else _revision(page["revision"], text)
+    if path.lower().endswith(MODEL_SUFFIX):
+        return _file_of(repo, revision, path, text)
+    if path and not re.search("/tree/", text, re.IGNORECASE):
+        raise BadInput(f"not a model: {_without_secrets(text)}: the file {_no_model_file(path)}")
+    return _model_of(repo, revision, path or None, page["quant"], text)
 
 
 def _hub(rest: str, text: str) -> Reference:
     match = re.fullmatch(_HUB, rest)
     if match is None or names.repo_fault(match["repo"]):
         raise BadInput(f"not a model: {_shown(text)} must be hf://user/repo, with :quant or /file if need be")
-    revision, file = match["revision"] or "", match["file"] or ""
-    if revision and (fault := names.revision_fault(revision)):
-        raise BadInput(f"not a model: {_shown(text)}: the revision {fault}")
+    revision = _revision(match["revision"], text) if match["revision"] else ""
     if match["file"] is None:
-        return Reference("hub", match["repo"], _quant(match["quant"], text), revision=revision)
+        return _model_of(match["repo"], revision, match["folder"], match["quant"], text)
+    if match["file"].endswith("/"):
+        return _model_of(match["repo"], revision, match["file"][:-1], None, text)
+    return _file_of(match["repo"], revision, match["file"], text)
+
+
+def _revision(written: str, text: str) -> str:
+    """A revision, in which '/' stands percent-encoded."""
+    from urllib.parse import unquote
+
+    if fault := names.revision_fault(revision := unquote(written)):
+        raise BadInput(f"not a model: {_shown(text)}: the revision {fault}")
+    return revision
+
+
+def _file_of(repo: str, revision: str, file: str, text: str) -> Reference:
     if fault := names.relative_path_fault(file) or _no_model_file(file):
         raise BadInput(f"not a model: {_shown(text)}: the file {fault}")
-    return Reference("hub", match["repo"], file=file, revision=revision)
+    return Reference("hub", repo, file=file, revision=revision)
+
+
+def _model_of(repo: str, revision: str, folder: str | None, quant: str | None, text: str) -> Reference:
+    """A quant of a repository or of a folder in it; a folder named alone is asked for the model that lies there."""
+    if folder is None:
+        return Reference("hub", repo, _quant(quant, text), revision=revision)
+    if fault := names.relative_path_fault(folder):
+        raise BadInput(f"not a model: {_shown(text)}: the folder {fault}")
+    wish = "" if quant is None else _quant(quant, text)
+    return Reference("hub", repo, wish, revision=revision, folder=folder)
 
 
 def _quant(quant: str | None, text: str) -> str:
