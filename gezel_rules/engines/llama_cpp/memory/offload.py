@@ -111,7 +111,7 @@ def place_weights(geo: Geometry, mtp: bool, launch: Launch, own: Owners) -> list
 
 def loads(geo: Geometry) -> tuple[Load, ...]:
     """The weights where nothing overrides their places."""
-    return loads_of(geo.weights, lambda name: None)
+    return loads_of(geo.weights)
 
 
 def place_layers(parts: Iterable[tuple[int, int]], launch: Launch, own: Owners) -> dict[int, int]:

@@ -49,13 +49,16 @@ class Load(NamedTuple):
     largest: int
 
 
-def loads_of(found: Iterable[Weight], fixed: Callable[[str], int | None]) -> tuple[Load, ...]:
+def loads_of(found: Iterable[Weight], fixed: Callable[[str], int | None] | None = None) -> tuple[Load, ...]:
     """Weights summed up by where they may lie. ``fixed``: the device that an override gives a tensor of that name."""
     together: dict[Where, list[Weight]] = {}
     for weight in found:
         ffn = weight.ffn and weight.name.endswith(FFN)
-        key = weight.place, weight.experts, ffn, weight.kept, fixed(weight.name)
-        together.setdefault(key, []).append(weight)
+        key = weight.place, weight.experts, ffn, weight.kept, fixed(weight.name) if fixed else None
+        if key in together:
+            together[key].append(weight)
+        else:
+            together[key] = [weight]
     return tuple(_load(key, weights) for key, weights in together.items())
 
 
@@ -67,7 +70,8 @@ def _load(key: Where, weights: Sequence[Weight]) -> Load:
     buffers: dict[str, dict[str, int]] = {name: {} for name in weights[0].stays}
     for weight in weights:
         for name, (buffer, size) in weight.stays.items():
-            buffers[name][buffer] = buffers[name].get(buffer, 0) + size
+            held = buffers[name]
+            held[buffer] = held[buffer] + size if buffer in held else size
     sizes = [weight.bytes for weight in weights]
     lazy = sum(weight.bytes for weight in weights if weight.lazy)
     return Load(*key, sum(sizes), buffers, lazy, max(sizes))
