@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from gezel_rules.engines.patience import Patience
+from gezel_rules.engines.patience import Patience, SilentError
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.facts.printable import printable
 from gezel_rules.record import NamedTuple
@@ -30,10 +30,6 @@ class Answer(NamedTuple):
 
     out: str
     err: str
-
-
-class SilentError(EngineFailed):
-    """A program that gave no answer in time."""
 
 
 def ask(

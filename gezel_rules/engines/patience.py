@@ -5,13 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from gezel_rules.errors import EngineFailed
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
+    from gezel_rules.policy.model import PolicySet
+
 _LOOK = 0.25  # seconds between two looks at what a program does
 _WAITS_FOR_DEVICE = "disk-sleep"  # psutil's word for a wait that the kernel lets nobody interrupt
+
+
+class SilentError(EngineFailed):
+    """A program that gave no answer in time."""
 
 
 class Bounds(NamedTuple):
@@ -49,6 +56,11 @@ class Patience:
             if self._idle <= 0 or self._any <= 0:
                 return False
             worked, then = works or worked, now
+
+
+def patience_by(policies: PolicySet) -> Patience:
+    """How long an engine of the family may take for all that it is asked."""
+    return Patience(policies.row("engine_questions", "all", Bounds))
 
 
 def _seconds_worked(pid: int) -> float | None:

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from gezel_rules.engines.ask import SilentError, ask
-from gezel_rules.engines.patience import Bounds, Patience
+from gezel_rules.engines.ask import ask
+from gezel_rules.engines.patience import Bounds, Patience, SilentError
 
 WORKS = "import time; end = time.process_time() + {}\nwhile time.process_time() < end: pass"
 SLEEPS = "import time; time.sleep({})"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.kept_answers import Kept
+from gezel_rules.engines.patience import SilentError
 from gezel_rules.errors import BadInput, EngineFailed
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def read_features(
     command: Sequence[str], environ: Mapping[str, str], patience: Patience | None = None
 ) -> list[str] | None:
     """The features by name, sorted; ``None`` when the engine does not say. Raises SilentError when it hangs."""
-    from gezel_rules.engines.ask import SilentError, ask
+    from gezel_rules.engines.ask import ask
     from gezel_rules.engines.llama_cpp.engine_output import parse_features
 
     plain = {name: value for name, value in environ.items() if not name.startswith(STEERING)}

@@ -91,12 +91,11 @@ def own_processor(known: MemoryTables, policies: PolicySet, cache: Path | None) 
     """What the engine found here packs weights for; ``None`` when there is none or it does not say."""
     import os
 
-    from gezel_rules.engines.ask import SilentError
     from gezel_rules.engines.kept_answers import kept_answers
     from gezel_rules.engines.llama_cpp.features import known_features, processor_of
     from gezel_rules.engines.llama_cpp.find import find_engine
     from gezel_rules.engines.llama_cpp.identity import files_behind
-    from gezel_rules.engines.llama_cpp.probe import patience_by
+    from gezel_rules.engines.patience import SilentError, patience_by
 
     try:
         command = find_engine(None, os.environ).command

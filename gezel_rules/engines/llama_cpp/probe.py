@@ -9,7 +9,7 @@ from gezel_rules.engines.llama_cpp.builds import build_facts, engine_at, read_bu
 from gezel_rules.engines.llama_cpp.devices import DeviceRules, device_rules
 from gezel_rules.engines.llama_cpp.memory.tables import Processor
 from gezel_rules.engines.llama_cpp.rows import DeviceName, DevicePrefix
-from gezel_rules.engines.patience import Bounds, Patience
+from gezel_rules.engines.patience import patience_by
 from gezel_rules.policy.backends import backends
 
 if TYPE_CHECKING:
@@ -33,11 +33,6 @@ def probe_facts(probe: Probe) -> Facts:
         processors=policies.rows("processors", Processor), patience=patience_by(policies),
     )  # fmt: skip
     return facts | _spec_types(facts, policies)
-
-
-def patience_by(policies: PolicySet) -> Patience:
-    """How long an engine may take for all that it is asked."""
-    return Patience(policies.row("engine_questions", "all", Bounds))
 
 
 def _rpc_servers(probe: Probe) -> list[str]:

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from packaging.version import InvalidVersion
 from packaging.version import Version as PackagingVersion
 
-from gezel_rules.engines.ask import SilentError, ask
+from gezel_rules.engines.ask import ask
 from gezel_rules.engines.llama_cpp import builds
 from gezel_rules.engines.llama_cpp.builds import build_facts, engine_at, read_build
 from gezel_rules.engines.llama_cpp.devices import DeviceRules
 from gezel_rules.engines.llama_cpp.engine_output import parse_help, parse_version, pep440
-from gezel_rules.engines.patience import Bounds, Patience
+from gezel_rules.engines.patience import Bounds, Patience, SilentError
 from gezel_rules.errors import BadInput, EngineFailed
 from gezel_rules.facts.fact import UNKNOWN
 

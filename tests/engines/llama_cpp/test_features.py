@@ -14,14 +14,13 @@ from engine_at_hand import real_embedded, real_llama_server
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gezel_rules.engines.ask import SilentError
 from gezel_rules.engines.kept_answers import kept_answers
 from gezel_rules.engines.llama_cpp import features
 from gezel_rules.engines.llama_cpp.builds import build_facts, engine_at, processor_fact
 from gezel_rules.engines.llama_cpp.engine_output import parse_features
 from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.engines.llama_cpp.memory.tables import Processor
-from gezel_rules.engines.patience import Bounds, Patience
+from gezel_rules.engines.patience import Bounds, Patience, SilentError
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.policies import read_policies
