@@ -188,6 +188,7 @@ RECORD = Shape(
     {
         "format": required(whole(least=FORMAT, most=FORMAT), "The number of this form."),
         "model": required(WORDING, "Catalog id, or the name of the model's file."),
+        "model_path": optional(TEXT, "The file that its engine holds."),
         "family": required(WORDING, "The engine family."),
         "facts": required(Map(FACT), "Everything the plan was decided on."),
         "held": optional(Map(_BYTES), "Bytes that other launches had reserved, by pool."),

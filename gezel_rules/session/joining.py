@@ -16,6 +16,7 @@ from gezel_rules.engines import registry
 from gezel_rules.engines.openai_http import Address
 from gezel_rules.owned import read_owned
 from gezel_rules.planner.gather import SETTING, Said, setting_facts
+from gezel_rules.planner.record import upgraded
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import process
 from gezel_rules.runtime.journal import MODEL_PATH
@@ -75,7 +76,7 @@ def _path_of(session: Session, model: str, served: Collection[str]) -> str | Non
 def _holding(served: Sequence[Entry], path: str) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
     """The engines that hold this very file, oldest first, each with the record of its launch."""
     for entry in served:
-        record = read_json(Path(entry.record)) or {}
+        record = upgraded(read_json(Path(entry.record)) or {})
         if Path(record.get(MODEL_PATH, "/")).resolve() == Path(path).resolve():
             yield entry, record
 
@@ -91,7 +92,7 @@ def _lacks(session: Session, family: Family, conditions: Conditions, record: Map
     engine = conditions.engine or session.environ.get(family.variable)
     if engine and list(family.find(engine, session.environ, chosen).command) != record["launch"]["engine"]:
         yield f"the engine {engine}"
-    if (chosen or session.layers) and policies.digest != record["policy"]:
+    if (chosen or session.layers) and policies.digest != record["policy"]["digest"]:
         yield f"the policies in {chosen or session.layers[-1]}"
 
 
@@ -114,4 +115,4 @@ def _joined(session: Session, family: Family, entry: Entry, record: Mapping[str,
         return process.gone(entry.owner, entry.owner_started, seconds)
 
     peer = Peer(entry.model, entry.engine, contract, address, key, ended)
-    return Joined(peer, record["decisions"]["prompt.endpoint"], rules)
+    return Joined(peer, record["decisions"]["prompt.endpoint"]["value"], rules)
