@@ -98,6 +98,13 @@ def test_a_launch_that_is_otherwise(copy: Path, capsys: pytest.CaptureFixture[st
     assert lines[3].startswith("    because   needs ")
 
 
+def test_a_figure_that_only_the_arithmetic_reads(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = copy / "memory" / "capacity.yaml"
+    path.write_text(path.read_text().replace("headroom_mib: 768", "headroom_mib: 1024"))
+    lines = outcome(capsys, str(copy), "capacity", status=1)
+    assert lines[1:3] == ["    expected  gpu.usable 24470618112", "    got       24202182656"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

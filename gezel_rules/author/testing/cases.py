@@ -28,7 +28,8 @@ class Case(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """What a whole launch must be: its ``refusal`` (``None``: none), ``flags``, ``env`` and ``decisions`` by name."""
+    """What a whole launch must be: its ``refusal`` (``None``: none); ``flags``, ``env``, ``decisions`` and ``facts`` by
+    name."""
 
     says: str
     node: Node
@@ -39,6 +40,7 @@ class Launch(NamedTuple):
     flags: tuple[tuple[str, Any], ...]
     env: tuple[tuple[str, Any], ...]
     decisions: tuple[tuple[str, Any], ...]
+    facts: tuple[tuple[str, Any], ...]
 
 
 class Log(NamedTuple):
@@ -165,15 +167,13 @@ def reach(decision: Decision, policies: PolicySet) -> set[str]:
 
 
 def _launch(says: str, said: Value, sheet: _Sheet) -> Launch:
-    expect, decisions = said["expect"], sheet.words.policies.decisions
-    for name, value in _section(expect, "decisions"):
-        if name not in decisions:
-            unknown = f"no decision '{name}'{did_you_mean(name, decisions)}"
-            sheet.problems.append((value.node.key or value.node).problem(unknown))
+    expect = said["expect"]
+    decisions = read_given(expect.value.get("decisions"), sheet.words, sheet.problems).decisions
+    facts = read_given(expect.value.get("facts"), sheet.words, sheet.problems).facts
     settings = tuple(f"{name}={_typed(value.node.plain())}" for name, value in _section(said, "settings"))
     return Launch(
         says, said.node, said.at("model"), said.at("host"), settings, expect.at("refused"),
-        *(_plain(expect, key) for key in ("flags", "env", "decisions")),
+        _plain(expect, "flags"), _plain(expect, "env"), tuple(decisions.items()), tuple(facts.items()),
     )  # fmt: skip
 
 

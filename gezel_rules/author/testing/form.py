@@ -52,6 +52,7 @@ _LAUNCH_EXPECTED = Shape(
         "flags": optional(Map(ANYTHING), "Arguments by name, each with its value; true: bare; not set: left out."),
         "env": optional(Map(ANYTHING), "Variables of the environment the engine gets; not set: left out."),
         "decisions": optional(GIVEN, "Values of decisions."),
+        "facts": optional(GIVEN, "Values of facts: what the memory arithmetic makes of the host, for one."),
     },
     "What the launch must be; what is not named may be anything.",
 )

@@ -58,6 +58,8 @@ def _of_launch(case: Launch, launched: Launched) -> Iterator[Difference]:
     for name, value in case.env:
         if launched.env.get(name) != (None if value is None else str(value)):
             yield Difference(name, value, launched.env.get(name))
-    for name, value in case.decisions:
-        if not same(value, launched.trace.get(name)):
-            yield Difference(name, value, launched.trace.get(name))
+    facts = {name: fact.value for name, fact in launched.trace.facts.items()}
+    for name, value in (*case.decisions, *case.facts):
+        got = facts[name] if name in facts else launched.trace.get(name)
+        if not same(value, got):
+            yield Difference(name, value, got)
