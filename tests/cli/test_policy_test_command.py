@@ -83,7 +83,7 @@ def test_a_rule_changed_on_purpose(copy: Path, capsys: pytest.CaptureFixture[str
         "    expected  65536, by rule default",
         "    got       32768, by rule default (policies/llama-cpp/window.yaml:56)",
         "    because   nobody asks for another window",
-        "    not       no rule of window.wanted gives 65536 on these facts",
+        "    why not   no rule of window.wanted gives 65536 on these facts",
     ]
     assert lines[-1].endswith(" failed")
 

@@ -84,9 +84,9 @@ def _instead(ran: Ran, judgement: Judgement, explain: Explainer) -> Iterator[tup
         wanted = rule == ran.case.rule if ran.case.rule else rule_gives(explain, judgement, label, say(ran.case.value))
         if wanted and rule in lines:
             found = True
-            yield "not", f"rule {label} ({judgement.decision.file}:{lines[rule]}): {why}"
+            yield "why not", f"rule {label} ({judgement.decision.file}:{lines[rule]}): {why}"
     if not found and not same(ran.case.value, judgement.value):
-        yield "not", f"no rule of {judgement.decision.name} gives {shown(ran.case.value)} on these facts"
+        yield "why not", f"no rule of {judgement.decision.name} gives {shown(ran.case.value)} on these facts"
 
 
 def _launch(ran: RanLaunch, words: Words) -> Iterator[tuple[str, str]]:
@@ -125,5 +125,15 @@ def as_json(ran: AnyRan) -> dict[str, Any]:
         "differences": [
             {"what": each.what, "expected": shown(each.expected), "got": shown(each.got)} for each in ran.differences
         ],
-        "fault": str(fault) if fault else None,
+        "rule": _rule(ran), "fault": str(fault) if fault else None,
     }  # fmt: skip
+
+
+def _rule(ran: AnyRan) -> dict[str, Any] | None:
+    """The rule that decided, with its place."""
+    if isinstance(ran, RanLog):
+        return ran.verdict.rule._asdict() if ran.verdict.rule else None
+    judgement = ran.trace.judgements[ran.case.decision] if isinstance(ran, Ran) and ran.trace else None
+    if judgement is None or judgement.winner is None:
+        return None
+    return {"id": judgement.winner.rule.id, "file": judgement.decision.file, "line": judgement.winner.rule.line}

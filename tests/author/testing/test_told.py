@@ -8,6 +8,8 @@ from bench_of import run
 
 from gezel_rules.author.testing.told import as_json, failures
 
+RULE = {"id": "fine", "file": "policies/kv/kv.yaml", "line": 26}
+
 
 def told(directory: Path, tests: str) -> str:
     results, _ = run(directory, f"decisions:\n{tests}")
@@ -21,18 +23,18 @@ def test_another_rule_and_the_fact_that_kept_the_expected_one_off(tmp_path: Path
         "    expected  q8_0, by rule small\n"
         "    got       f16, by rule fine (policies/kv/kv.yaml:26)\n"
         "    because   it fits\n"
-        "    not       rule small (policies/kv/kv.yaml:22): gpu.free is 2,048 B, not below 1,024"
+        "    why not   rule small (policies/kv/kv.yaml:22): gpu.free is 2,048 B, not below 1,024"
     )
 
 
 def test_the_rule_that_would_give_the_value_where_none_is_named(tmp_path: Path) -> None:
     said = told(tmp_path, "  kv.type: {nobody knows: {expect: q8_0}}\n")
-    assert said.splitlines()[-1] == "    not       rule small (policies/kv/kv.yaml:22): gpu.free is unknown"
+    assert said.splitlines()[-1] == "    why not   rule small (policies/kv/kv.yaml:22): gpu.free is unknown"
 
 
 def test_no_rule_gives_the_value(tmp_path: Path) -> None:
     said = told(tmp_path, "  kv.type: {nobody knows: {expect: q4_0}}\n")
-    assert said.splitlines()[-1] == "    not       no rule of kv.type gives q4_0 on these facts"
+    assert said.splitlines()[-1] == "    why not   no rule of kv.type gives q4_0 on these facts"
 
 
 def test_a_candidate_that_another_rule_turns_down(tmp_path: Path) -> None:
@@ -53,10 +55,10 @@ def test_a_case_as_data(tmp_path: Path) -> None:
     assert [as_json(ran) for ran in results.all] == [
         {
             "place": "policies/kv/kv_test.yaml:2", "about": "kv.type", "says": "it is so", "passed": False,
-            "differences": [{"what": "value", "expected": "true", "got": "f16"}], "fault": None,
+            "differences": [{"what": "value", "expected": "true", "got": "f16"}], "rule": RULE, "fault": None,
         },
         {
             "place": "policies/kv/kv_test.yaml:2", "about": "kv.type", "says": "it is", "passed": True,
-            "differences": [], "fault": None,
+            "differences": [], "rule": RULE, "fault": None,
         },
     ]  # fmt: skip
