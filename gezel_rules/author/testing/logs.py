@@ -39,7 +39,9 @@ def run_log(case: Log, policy: LogPolicy) -> RanLog:
     """Judge a log and hold the verdict against what it must mean."""
     evidence = gathered(case.lines, policy, case.backend, case.engine)
     verdict = judge(policy, evidence, case.backend, case.exit)
-    return RanLog(case, evidence, verdict, tuple(_differences(case, verdict)))
+    strange = case.backend is not None and case.backend not in policy.backends
+    nobody = [Difference("backend", "one that log policies know", case.backend)] if strange else []
+    return RanLog(case, evidence, verdict, (*nobody, *_differences(case, verdict)))
 
 
 def _differences(case: Log, verdict: Verdict) -> Iterator[Difference]:

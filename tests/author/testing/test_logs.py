@@ -45,6 +45,11 @@ def test_a_verdict_that_is_otherwise(policy: LogPolicy) -> None:
     ]]  # fmt: skip
 
 
+def test_a_backend_that_nobody_knows(policy: LogPolicy) -> None:
+    found = ran(policy, NAMED, gpu="in-use").case._replace(backend="cudda")
+    assert [each.got for each in run_log(found, policy).differences] == ["cudda"]
+
+
 def test_what_one_log_shows(policy: LogPolicy) -> None:
     found = covered_logs(GPU, policy, [ran(policy, NAMED, gpu="in-use")])
     before = [rule.id for rule in policy.rules].index("named")
