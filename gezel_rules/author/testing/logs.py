@@ -136,7 +136,7 @@ def _gap(entry: Entry, says: str) -> Gap:
 
 
 def _kind(entry: Entry) -> str:
-    return {Rule: "verdict", Failure: "failure class", Exit: "exit status"}[type(entry)]
+    return {Rule: "verdict", Failure: "failure class", Exit: "exit"}[type(entry)]
 
 
 class LogMutant(NamedTuple):
