@@ -1,0 +1,48 @@
+"""Number 15 of the edges: a signal whose exception reaches nobody ends the command all the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from gezel_rules.places import policies_dir
+
+COMMAND = """
+import signal, sys, time, types, weakref
+from gezel_rules.start import main
+
+class Lock:
+    "Goes as a lock of an import does: a callback is told, and what it raises is only reported."
+
+def run(args):
+    lock = Lock()
+    noticed = weakref.ref(lock, lambda _: signal.raise_signal({number}))
+    del lock
+    time.sleep({seconds})
+    return 0
+
+sys.modules["gezel_rules.cli.ls"] = types.SimpleNamespace(add_arguments=lambda parser: None, run=run)
+sys.argv = ["gezel-rules", "ls"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals that end a process need POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("seconds", [0, 600])
+def test_15_a_signal_is_not_lost_in_a_callback(number: int, seconds: float) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND.format(number=int(number), seconds=seconds)], timeout=120, capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(policies_dir().parent)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (128 + number, b"")
+
+
+def test_other_faults_of_a_callback_are_reported() -> None:
+    code = COMMAND.format(number=999, seconds=0)  # there is no such signal
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120, text=True)
+    assert done.returncode == 0 and "Exception ignored" in done.stderr and "OSError" in done.stderr
