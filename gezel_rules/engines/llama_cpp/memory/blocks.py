@@ -4,7 +4,7 @@ nobody has described is priced by its tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from gezel_rules.engines.llama_cpp.memory.graph import Graph
 from gezel_rules.engines.llama_cpp.memory.tables import Architecture
@@ -16,56 +16,81 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 class Indexer(NamedTuple):
-    """What narrows attention to the best cells. ``zeros``: a constant of every layer; ``mask``: the indexer's own;
+    """What narrows attention to the best cells. ``zeros``: a constant of every layer; ``turn``: the matrix
+    that rotates its keys and queries; ``mask``: the indexer's own;
     ``cells``: it scores; ``top``: it leaves; ``picks``: the last layer's choice (shared by all layers)."""
 
     zeros: int
+    turn: int
     mask: int
     cells: int
     top: int
     picks: list[int]
 
 
+class CacheInputs(NamedTuple):
+    """What a graph is given for a cache. ``positions``: of the tokens; ``turn_k``, ``turn_v``: the matrices that
+    rotate the heads of quantised rows (Hadamard); ``keys``, ``values``: the places of the rows to write;
+    ``mask``: which cells a token sees."""
+
+    positions: int
+    turn_k: int | None
+    turn_v: int | None
+    keys: int
+    values: int
+    mask: int
+
+
+class State(NamedTuple):
+    """A recurrent state. ``store``: its device; ``sizes``: bytes of the rows its layer fetches; ``slots``: which rows
+    these are, a view of that, and an empty one of the others."""
+
+    number: int
+    store: int
+    sizes: tuple[int, ...]
+    slots: tuple[int, int, int]
+
+
 class Pass(NamedTuple):
     """One batch through one layer.
 
-    ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0 where flash attention keeps scores
-    out of memory; ``mask``: the mask's node; ``places``: of V values in a transposed cache; ``used``: experts per
-    token; ``held``: its K and V, where they are not on its device; ``cast``: bytes of the copies flash attention makes
-    of types it cannot read; ``rotates``: positions turn queries and keys; ``hadamard_k/v``: rows of a quantised cache
-    go through one more multiplication; ``state``: f32 values of a recurrent state; ``owns``: has a cache of its own;
-    ``indexer``: what narrows its attention. Devices (-1 = host): ``store``: of its cache; ``gate``: where a state's
-    gate is computed; ``score``: attention itself; ``attend``/``norm``/``feed``/``expert``: its parts; ``follow``: the
-    next layer.
+    ``number``: of the layer; ``rows``: tokens; ``sequences``: slots in the batch; ``cells``: of its cache, 0
+    where flash attention keeps scores out of memory; ``mask``: which of them a token sees; ``inputs``: of its
+    cache; ``picks``: which rows need logits; ``used``: experts per token; ``held``: its K and V; ``transposed``:
+    bytes of the copy of V that is made without flash attention; ``cast``: of those that flash attention makes of
+    types it cannot read; ``rotates``: positions turn queries and keys; ``values``: f32 values of a recurrent
+    state; ``state``: what the layer fetches of it; ``ahead``: what it fetches for the next; ``picked``: the
+    residual and how many of its rows go on, where sums begin with it; ``owns``: has a cache of its own;
+    ``indexer``: what narrows its attention. Devices (-1 = host): ``store``: of its cache; ``home``: of its
+    weights, but for those that lie ``elsewhere``, by name.
     """
 
     graph: Graph
+    number: int
     shapes: Shapes
     row: Architecture
     rows: int
     sequences: int
     cells: int
     mask: int
-    places: int | None
+    picks: int
+    inputs: CacheInputs
     used: int
     heads: int
     head_k: int
     head_v: int
     held: tuple[int, ...]
+    transposed: int
     cast: int
-    state: int
+    values: int
+    state: State
+    ahead: State | None
+    picked: tuple[int, int] | None
     owns: bool
     rotates: bool
-    hadamard_k: bool
-    hadamard_v: bool
     store: int
-    gate: int
-    score: int
-    attend: int
-    norm: int
-    feed: int
-    expert: int
-    follow: int
+    home: int
+    elsewhere: Mapping[str, int]
     indexer: Indexer | None
 
     def width(self, stem: str) -> int:
@@ -73,38 +98,37 @@ class Pass(NamedTuple):
         dims = self.shapes[stem]
         return dims[1] if len(dims) > 1 else dims[0]
 
+    def where(self, stem: str) -> int:
+        """The device of a weight."""
+        return self.elsewhere.get(stem, self.home)
+
     def multiply(self, stem: str, source: int) -> int:
         """One matrix applied to every token, its bias added in place."""
-        out = self.graph.op(self.width(stem) * self.rows * FLOAT, source)
-        return self.graph.inplace(out) if f"{stem}.bias" in self.shapes else out
+        out = self.wide(self.width(stem), source, weight=stem)
+        return self.weigh(f"{stem}.bias", out) if f"{stem}.bias" in self.shapes else out
 
-    def wide(self, values: int, *sources: int) -> int:
+    def wide(self, values: int, *sources: int, weight: str | None = None) -> int:
         """A fresh tensor of so many values per token."""
-        return self.graph.op(values * self.rows * FLOAT, *sources)
+        return self.graph.op(values * self.rows * FLOAT, *sources, home=None if weight is None else self.where(weight))
+
+    def weigh(self, stem: str, source: int) -> int:
+        """A weight of one value per value, in place."""
+        return self.graph.inplace(source, home=self.where(stem))
 
 
-def norm(at: Pass, stem: str, source: int, near: int | None = None) -> int:
-    """A norm and its weight: one fresh tensor while the source is still needed, else in place. Absent: the source.
-    The norm itself has no weight and stays on the device before (``near``), unless that is the host."""
-    if stem not in at.shapes:
-        return source
-    graph, here = at.graph, at.graph.device
-    if near is not None and near >= 0:
-        graph.device = near
-    normed = graph.inplace(source)
-    graph.device = here
-    return graph.inplace(normed)
+def norm(at: Pass, stem: str, source: int) -> int:
+    """A norm and its weight: one fresh tensor while the source is still needed, else in place. Absent: the source."""
+    return at.weigh(stem, at.graph.inplace(source)) if stem in at.shapes else source
 
 
 def attention(at: Pass, source: int) -> int:
     """Self-attention of a layer that caches K and V in full, up to its output projection."""
-    at.graph.device = at.attend
     query, key, value, gate = _projections(at, source)
     store(at, key, value)
     width = at.heads * at.head_v
     scored = scores(at, query, width)
-    if gate is not None and at.hadamard_v:
-        scored = at.wide(width, scored)
+    if gate is not None:
+        scored = turned(at, at.inputs.turn_v, scored)
     if gate is not None:  # the query projection carries a gate: half of it opens the output
         opened = at.graph.inplace(at.wide(width, gate))
         scored = at.graph.op(at.graph.size(scored), scored, opened, reuse=(opened,))
@@ -113,18 +137,15 @@ def attention(at: Pass, source: int) -> int:
 
 def store(at: Pass, *rows: int | None) -> None:
     """Write rows into the cache, where it lies: on another device that ends the split."""
-    at.graph.device = at.store
-    for row in (*rows, at.places):
+    for row, places in zip(rows, at.inputs[3:], strict=False):
         if row is not None:
-            at.graph.read(row)
-    at.graph.device = at.attend
+            at.graph.read(row, places, home=at.store)
 
 
 def project(at: Pass, scored: int) -> int:
     """The output projection of an attention, and the norm some architectures put after it."""
-    at.graph.device = at.attend
-    if at.hadamard_v and not _gated(at):
-        scored = at.graph.op(at.graph.size(scored), scored)
+    if not _gated(at):
+        scored = turned(at, at.inputs.turn_v, scored)
     stem = "attn_output" if "attn_output" in at.shapes else "attn_out"
     return at.multiply(stem, scored) if stem in at.shapes else scored
 
@@ -134,18 +155,22 @@ def _projections(at: Pass, source: int) -> tuple[int, int | None, int | None, in
     if "attn_qkv" in at.shapes:
         joined = at.multiply("attn_qkv", source)
         kv = (at.width("attn_qkv") - at.heads * at.head_k) * at.head_k // (at.head_k + at.head_v or 1)
-        return at.wide(at.heads * at.head_k, joined), at.wide(kv, joined), joined, None
+        values = at.graph.view(joined, at.graph.size(joined) - (at.width("attn_qkv") - kv) * FLOAT)
+        return at.wide(at.heads * at.head_k, joined), at.wide(kv, joined), values, None
     full = at.multiply("attn_q", source)
     gate = full if _gated(at) else None
-    query = _by_head(at, "attn_q", full) if gate is None else at.wide(at.heads * at.head_k, full)
+    if gate is None:
+        query = _by_head(at, "attn_q", full)
+    else:
+        query = turned(at, at.inputs.turn_k, at.wide(at.heads * at.head_k, full))
     if "attn_k" not in at.shapes or not at.owns:
         return query, None, None, gate
     value = None if at.row.key_first else _value(at, source)
     key = at.multiply("attn_k", source)
-    turned = _by_head(at, "attn_k", key)
+    by_head = _by_head(at, "attn_k", key)
     if value is None:  # some layers cache the key as value too
         value = _value(at, source) or at.wide(at.width("attn_k"), key)
-    return query, turned, value, gate
+    return query, by_head, value, gate
 
 
 def _gated(at: Pass) -> bool:
@@ -158,7 +183,9 @@ def _value(at: Pass, source: int) -> int | None:
     if "attn_v" not in at.shapes:
         return None
     value = at.multiply("attn_v", source)
-    return at.graph.op(at.graph.size(value), value) if at.hadamard_v else value
+    if at.row.norms_values:
+        value = at.graph.op(at.graph.size(value), value)
+    return turned(at, at.inputs.turn_v, value)
 
 
 def _by_head(at: Pass, stem: str, source: int) -> int:
@@ -167,28 +194,32 @@ def _by_head(at: Pass, stem: str, source: int) -> int:
     scale = at.shapes.get(f"{stem}_norm")
     size = at.graph.size(source)
     if at.rotates or not (scale is None or scale[0] == at.width(stem)):
-        source = at.graph.op(size, source)
-    return at.graph.op(size, source) if at.hadamard_k else source
+        source = at.graph.op(size, source, *([at.inputs.positions] if at.rotates else ()))
+    return turned(at, at.inputs.turn_k, source)
+
+
+def turned(at: Pass, matrix: int | None, source: int) -> int:
+    """Rows turned by a Hadamard matrix, where their cache is quantised."""
+    return source if matrix is None else at.graph.op(at.graph.size(source), matrix, source)
 
 
 def scores(at: Pass, query: int, width: int) -> int:
     """Attention itself: one fused tensor with flash attention; else scores for every cell, head and token."""
-    at.graph.device = at.score
     if not at.cells:
         copied = (at.graph.op(at.cast, *at.held),) if at.cast else at.held
         scored = at.wide(width, query, *copied, at.mask)
-        at.graph.device = at.attend
+        at.graph.attended[at.number] = scored
         return scored
-    scores = at.graph.op(at.cells * at.heads * at.rows * FLOAT, query, *at.held)
+    values = (at.graph.op(at.transposed, *at.held[1:]),) if at.transposed else at.held[1:]
+    scores = at.graph.op(at.cells * at.heads * at.rows * FLOAT, query, *at.held[:1])
     weights = at.graph.op(at.graph.size(scores), scores, at.mask, reuse=(scores,))
-    scored = at.wide(width, at.wide(width, weights))
-    at.graph.device = at.attend
+    scored = at.wide(width, at.wide(width, *values, weights))
+    at.graph.attended[at.number] = scored
     return scored
 
 
 def feed_forward(at: Pass, source: int, suffix: str = "") -> int:
     """A dense feed-forward block: gate and up side by side, their product, down; or up alone."""
-    at.graph.device = at.feed
     up, gate, down = f"ffn_up{suffix}", f"ffn_gate{suffix}", f"ffn_down{suffix}"
     inner = at.shapes[down][0]
     if gate in at.shapes:
@@ -200,20 +231,19 @@ def feed_forward(at: Pass, source: int, suffix: str = "") -> int:
     return at.multiply(down, acted)
 
 
-def experts(at: Pass, routed: int, source: int) -> int:
-    """Mixture of experts: route, run the chosen ones side by side, weigh, add up (``build_moe_ffn``)."""
+def experts(at: Pass, routed: int, source: Callable[[], int]) -> int:
+    """Mixture of experts: route, run the chosen ones side by side, weigh, add up (``build_moe_ffn``). ``source``: gives
+    what they read."""
     graph = at.graph
-    graph.device = at.feed
     logits = at.multiply("ffn_gate_inp", routed)
     count = at.width("ffn_gate_inp")
     biased = any(stem.startswith("exp_probs_b") for stem in at.shapes)
     chosen = at.wide(count, graph.op(graph.size(logits), logits) if biased else logits)
     weights = at.wide(at.used, logits, chosen)
-    graph.device = at.expert
+    into = source()
     if at.row.experts_weigh_input:
-        source = graph.inplace(at.wide(at.shapes["ffn_gate_exps"][0], source, weights))
-    out = _stacked(at, source, chosen)
-    graph.device = _weighing(at)
+        into = graph.inplace(at.wide(at.shapes["ffn_gate_exps"][0], into, weights))
+    out = _stacked(at, into, chosen)
     if not at.row.experts_weigh_input:
         out = graph.op(graph.size(out), out, weights, reuse=(out,))
     width = at.shapes["ffn_down_exps"][1]
@@ -223,28 +253,21 @@ def experts(at: Pass, routed: int, source: int) -> int:
     return total
 
 
-def _weighing(at: Pass) -> int:
-    """Where experts are weighed and added, which takes no weights: with them, unless they are on the host; then with
-    whatever comes next."""
-    if at.expert >= 0:
-        return at.attend
-    return at.feed if "ffn_down_shexp" in at.shapes or "ffn_down" in at.shapes else at.follow
-
-
 def _stacked(at: Pass, source: int, chosen: int) -> int:
     """The chosen experts' matrices over every token: ``used`` rows per token."""
     inner = at.shapes["ffn_down_exps"][0]
     if "ffn_gate_up_exps" in at.shapes:
-        both = at.wide(2 * inner * at.used, source, chosen)
+        both = _chosen(at, "ffn_gate_up_exps", 2 * inner, source, chosen)
         acted = at.wide(inner * at.used, both, both)
     elif "ffn_gate_exps" in at.shapes:
-        opened = _biased(at, "ffn_gate_exps", at.wide(inner * at.used, source, chosen))
-        raised = _biased(at, "ffn_up_exps", at.wide(inner * at.used, source, chosen))
+        opened = _chosen(at, "ffn_gate_exps", inner, source, chosen)
+        raised = _chosen(at, "ffn_up_exps", inner, source, chosen)
         acted = at.wide(inner * at.used, opened, raised)
     else:
-        acted = at.graph.inplace(at.wide(inner * at.used, source, chosen))
-    return _biased(at, "ffn_down_exps", at.wide(at.shapes["ffn_down_exps"][1] * at.used, acted, chosen))
+        acted = at.graph.inplace(_chosen(at, "ffn_up_exps", inner, source, chosen))
+    return _chosen(at, "ffn_down_exps", at.shapes["ffn_down_exps"][1], acted, chosen)
 
 
-def _biased(at: Pass, stem: str, source: int) -> int:
-    return at.graph.inplace(source) if f"{stem}.bias" in at.shapes else source
+def _chosen(at: Pass, stem: str, width: int, source: int, chosen: int) -> int:
+    out = at.wide(width * at.used, source, chosen, weight=stem)
+    return at.weigh(f"{stem}.bias", out) if f"{stem}.bias" in at.shapes else out

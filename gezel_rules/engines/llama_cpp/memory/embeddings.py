@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gezel_rules.engines.llama_cpp.memory.blocks import FLOAT, Pass, attention, norm, project
 from gezel_rules.engines.llama_cpp.memory.graph import Graph
+from gezel_rules.engines.llama_cpp.memory.offload import HOST
 
 
 class PerLayer:
@@ -27,26 +28,21 @@ class PerLayer:
 
     def slice(self, graph: Graph, size: int) -> int:
         """One layer's rows of them: on another device only these are copied."""
-        joined = self.join(graph)
-        home = graph.devices[joined]
-        return joined if home == graph.device else graph.outside(size, home)
+        return graph.view(self.join(graph), size)
 
 
-def look_up(graph: Graph, values: int, rows: int, scaled: int, first: int) -> PerLayer:
+def look_up(graph: Graph, values: int, rows: int, scaled: int) -> PerLayer:
     """The host's lookup of ``values`` per token over all layers, scaled where the first layer is."""
-    graph.device = -1
     size = values * rows * FLOAT
-    looked = graph.op(size)
-    graph.device = first
-    return PerLayer(size, graph.op(size, looked), scaled)
+    looked = graph.op(size, home=HOST)
+    by_layer = graph.view(looked)
+    return PerLayer(size, graph.op(size, by_layer, reuse=(by_layer,)), scaled)
 
 
-def inject(at: Pass, stream: int, source: int, held: PerLayer) -> int:
+def inject(at: Pass, source: int, held: PerLayer) -> int:
     """A layer's own embedding, gated by its output, projected and normed: what is then added to the stream."""
-    at.graph.device = at.attend
     gate = at.graph.inplace(at.multiply("inp_gate", source))
     small = at.graph.op(at.graph.size(gate), gate, held.slice(at.graph, at.graph.size(gate)), reuse=(gate,))
-    del stream
     return norm(at, "post_norm", at.multiply("proj", small))
 
 
@@ -54,47 +50,46 @@ def stack(graph: Graph, scaled: int, streams: int, output: int) -> int:
     """Gemma 3n's parallel streams: the input projected once for each further stream, and normed to its size. The
     projection counts as an output weight and lies with it."""
     size = graph.size(scaled)
-    graph.device = output
-    more = graph.op(size * (streams - 1), graph.op(size * (streams - 1), scaled))
-    grown = graph.op(graph.size(more), more)
-    graph.read(graph.inplace(more))
-    return graph.op(size * streams, scaled, graph.op(graph.size(grown), grown, reuse=(grown,)))
+    more = graph.op(size * (streams - 1), graph.op(size * (streams - 1), scaled), home=output)
+    length = graph.op(FLOAT, graph.op(size, scaled))
+    grown = graph.op(graph.size(more), more, length)
+    lengths = graph.op(FLOAT, graph.inplace(more))
+    return graph.op(size * streams, scaled, graph.inplace(grown, lengths))
 
 
-def stacked_layer(at: Pass, number: int, stacked: int, streams: int, held: PerLayer, before: int) -> int:
+def stacked_layer(at: Pass, number: int, stacked: int, streams: int, held: PerLayer) -> int:
     """One Gemma 3n block over its streams: predict, attend beside a low-rank path, feed forward, correct, inject."""
     graph = at.graph
     whole = graph.size(stacked)
     one = whole // streams
-    graph.device = before if before >= 0 else at.attend
-    turned, normed = graph.op(whole, stacked), graph.op(one, stacked)
-    graph.device = at.attend
-    mixed = graph.op(whole, turned, graph.inplace(normed))
+    turned = graph.op(whole, stacked)
+    mixed = graph.op(whole, turned, _coefficients(at, "altup_predict_coef", graph.op(one, graph.view(stacked, one))))
     predicted = graph.add(graph.op(whole, mixed), stacked)
-    normed = graph.inplace(graph.op(one, predicted))
+    active = graph.view(predicted, one)
+    normed = at.weigh("attn_norm", graph.op(one, active))
     attended = norm(at, "post_attention_norm", project(at, attention(at, normed)))
-    gated = graph.op(one, attended, predicted, reuse=(attended,))
+    gated = graph.inplace(attended, active)
     beside = norm(at, "laurel_post_norm", at.multiply("laurel_r", at.multiply("laurel_l", normed)))
-    both = graph.add(gated, graph.op(one, beside, normed, reuse=(beside,)))
-    graph.device = at.norm
-    out = _sparse(at, number, norm(at, "ffn_norm", both, at.attend))
-    graph.device = at.attend
+    both = graph.inplace(graph.add(gated, graph.add(beside, normed)))
+    out = _sparse(at, number, norm(at, "ffn_norm", both))
     fed = graph.add(norm(at, "post_ffw_norm", out), both)
-    spread = graph.op(whole, graph.op(one, fed, predicted))
-    graph.read(graph.inplace(graph.op(one, fed)))
-    corrected = graph.op(whole, spread, predicted, reuse=(spread,))
-    out = inject(at, corrected, graph.op(one, corrected), held)
-    if at.attend >= 0 or at.follow < 0:
-        return graph.op(whole, corrected, graph.op(whole - one, corrected, out))
-    graph.device = at.follow  # the last steps have no weights: from the host they go to the next layer, which copies
-    first, rest = graph.outside(one, at.attend), graph.outside(whole - one, at.attend)  # the parts it needs
-    return graph.op(whole, first, graph.op(whole - one, rest, out, reuse=(rest,)))
+    spread = graph.op(whole, graph.op(one, fed, active))
+    corrected = graph.add(graph.inplace(spread, _coefficients(at, "altup_correct_coef", graph.inplace(fed))), predicted)
+    first = graph.view(corrected, one)
+    out = inject(at, at.wide(one // (at.rows * FLOAT), first, weight="altup_correct_scale"), held)
+    rest = graph.op(whole - one, graph.view(corrected, whole - one), out)
+    return graph.op(whole, graph.view(corrected, one), rest)
+
+
+def _coefficients(at: Pass, stem: str, normed: int) -> int:
+    """How much of each stream goes into each, from the norm of the active one."""
+    routed = at.graph.inplace(at.weigh("altup_router_norm", normed))
+    return at.multiply(stem, at.graph.inplace(at.multiply("altup_router", routed)))
 
 
 def _sparse(at: Pass, number: int, source: int) -> int:
     """The first layers keep only the strongest gates: two more tensors of the gate's size."""
     graph, inner = at.graph, at.shapes["ffn_down"][0]
-    graph.device = at.feed
     raised = at.multiply("ffn_up", source)
     gate = at.multiply("ffn_gate", source)
     if number >= at.row.sparse_layers:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.engines.llama_cpp.memory.coarse import coarse_parts, replayed
-from gezel_rules.engines.llama_cpp.memory.compute import compute_parts, draft_parts, layout_of
+from gezel_rules.engines.llama_cpp.memory.compute import Layout, compute_parts, draft_parts, layout_of, strays
 from gezel_rules.engines.llama_cpp.memory.flags import Context, Launch, mtp_context, settle
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry
 from gezel_rules.engines.llama_cpp.memory.host_buffers import BUFFERS, processor_of
@@ -16,7 +16,6 @@ from gezel_rules.engines.llama_cpp.memory.offload import HOST, owners, place_lay
 from gezel_rules.engines.llama_cpp.memory.output import output_bytes
 from gezel_rules.engines.llama_cpp.memory.recurrent import state_parts
 from gezel_rules.engines.llama_cpp.memory.refusals import refusals
-from gezel_rules.engines.llama_cpp.memory.spots import strays
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -24,6 +23,10 @@ if TYPE_CHECKING:
     from gezel_rules.engines.llama_cpp.memory.offload import Owners
     from gezel_rules.engines.llama_cpp.memory.tables import MemoryTables
     from gezel_rules.engines.llama_cpp.memory.weights import Load
+
+
+INCOMPLETE = (KeyError, IndexError, ZeroDivisionError)
+"""What building a graph raises when a layer lacks a tensor that it needs."""
 
 
 class PoolUse(NamedTuple):
@@ -121,7 +124,8 @@ def estimate(header: HeaderInfo, launch: Launch, tables: MemoryTables) -> Estima
 def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
     """The same from a geometry at hand; the cheap call for searches."""
     own = owners(geo, launch)
-    context = _resolved(geo, launch, own, settle(launch, geo.trained, geo.nextn, geo.row, geo.tables))
+    layout = layout_of(geo, launch, own)
+    context = _resolved(geo, launch, layout, settle(launch, geo.trained, geo.nextn, geo.row, geo.tables))
     second = mtp_context(launch, context, geo.tables) if geo.nextn else None
     main, drafting, states = caches(geo, context), mtp_caches(geo, second) if second else (), state_parts(geo, context)
     placed = place_weights(geo, second is not None, launch, own)
@@ -129,7 +133,7 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
     model = _sums((device, load.bytes) for load, device in placed if device != HOST) | {HOST: sum(buffers.values())}
     held = [place_layers(parts, launch, own) for parts in (*(c.parts for c in (*main, *drafting)), states)]
     stored = _sums(item for part in held for item in part.items())
-    compute, extra, doubts = _compute(geo, context, second, launch, own)
+    compute, extra, doubts = _compute(geo, context, second, layout, own)
     if launch.op_offload and launch.devices:
         compute[0] = compute.get(0, 0) + _largest_copied(placed)
     return Estimate(
@@ -151,26 +155,28 @@ def estimate_geometry(geo: Geometry, launch: Launch) -> Estimate:
     )
 
 
-def _resolved(geo: Geometry, launch: Launch, own: Owners, context: Context) -> Context:
+def _resolved(geo: Geometry, launch: Launch, layout: Layout, context: Context) -> Context:
     """The context after the engine's check of flash attention: left to itself it turns it off, unless V needs it, when
     a layer's attention would be computed on another device than the layer's (``resolve_fused_ops``)."""
-    needed = geo.tables.quantized(context.type_v)
-    if launch.flash_attn != "auto" or needed or not launch.devices or not strays(geo, launch, own):
+    asked = launch.flash_attn == "auto" and launch.devices and not geo.tables.quantized(context.type_v)
+    if not asked or not replayed(geo):
         return context
-    return context._replace(flash=False)
+    try:
+        return context._replace(flash=context.flash and not strays(geo, context, launch, layout))
+    except INCOMPLETE:
+        return context
 
 
 def _compute(
-    geo: Geometry, context: Context, second: Context | None, launch: Launch, own: Owners
+    geo: Geometry, context: Context, second: Context | None, layout: Layout, own: Owners
 ) -> tuple[dict[int, int], dict[int, int], tuple[str, ...]]:
     """Compute buffers of the main and the drafter's context by device, and what they rest on without proof."""
     doubt = f"the compute buffer of {geo.arch} is a coarse estimate"
     if replayed(geo):
         try:
-            layout = layout_of(geo, launch, own)
             extra = draft_parts(geo, second, layout) if second else {}
             return compute_parts(geo, context, layout), extra, ()
-        except (KeyError, IndexError, ZeroDivisionError):  # a layer lacks a tensor that its graph needs
+        except INCOMPLETE:
             doubt = "this file's layers are incomplete: its compute buffer is a coarse estimate"
     coarse = coarse_parts(geo, context, own)
     return coarse, dict(coarse) if second else {}, (doubt,)

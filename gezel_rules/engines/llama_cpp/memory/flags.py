@@ -50,7 +50,8 @@ class Context(NamedTuple):
     """A launch settled for one model: every number the caches are made of.
 
     ``ctx``: cells over all streams; ``ctx_seq``: cells of one stream; ``states``: recurrent rows per slot;
-    ``outputs``: most rows of logits one batch may ask for; ``flash``: flash attention is on.
+    ``outputs``: most rows of logits one batch may ask for; ``flash``: flash attention is on; ``transposed``: V was
+    laid out for its being off, value by value.
     """
 
     slots: int
@@ -62,6 +63,7 @@ class Context(NamedTuple):
     type_k: str
     type_v: str
     flash: bool
+    transposed: bool
     swa_full: bool
     states: int
     outputs: int
@@ -81,6 +83,7 @@ def settle(launch: Launch, trained: int, nextn: int, row: Architecture, tables: 
     streams = 1 if unified else slots
     ctx = padded(launch.ctx or trained * streams, default.cell_padding)
     ctx_seq = ctx if unified else padded(ctx // slots, default.cell_padding)
+    flash = launch.flash_attn != "off" and row.flash_attention
     drafted = _drafted(launch, nextn, tables)
     return Context(
         slots=slots,
@@ -91,7 +94,8 @@ def settle(launch: Launch, trained: int, nextn: int, row: Architecture, tables: 
         ubatch=_ubatch(launch, launch.ctx or trained * streams, default),
         type_k=launch.type_k or default.cache_type,
         type_v=launch.type_v or default.cache_type,
-        flash=launch.flash_attn != "off" and row.flash_attention,
+        flash=flash,
+        transposed=not flash,
         swa_full=launch.swa_full,
         states=1 + (drafted if row.rollback and _rolls_back(launch, tables) else 0),
         outputs=slots * (1 + drafted),

@@ -67,7 +67,7 @@ def _pad(geo: Geometry) -> int:
 def _attention(geo: Geometry, context: Context, layers: Iterable[Layer]) -> tuple[Cache, ...]:
     """One cache, or a full and a windowed one when the architecture slides."""
     widest = max((layer.v for layer in geo.layers), default=0)
-    rows = [(x, x.k, x.v if context.flash or geo.mla else widest) for x in layers]
+    rows = [(x, x.k, x.v if geo.mla or not context.transposed else widest) for x in layers]
     if not rows:
         return ()
     if not geo.window:

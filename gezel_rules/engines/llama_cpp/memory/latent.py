@@ -3,16 +3,15 @@ indexer that narrows it to the best cells (``models/deepseek2.cpp``, ``deepseek3
 
 from __future__ import annotations
 
-from gezel_rules.engines.llama_cpp.memory.blocks import Pass, attention, norm, scores, store
+from gezel_rules.engines.llama_cpp.memory.blocks import Indexer, Pass, attention, norm, scores, store, turned
 
 
 def attend(at: Pass, source: int) -> int:
     """Self-attention of a layer, latent or not, up to its output projection."""
-    at.graph.device = at.attend
     if "attn_kv_a_mqa" not in at.shapes:
         return attention(at, source)
     if at.indexer is not None and "indexer.attn_k" in at.shapes:
-        _index_keys(at, source)
+        _index_keys(at, at.indexer, source)
     low = norm(at, "attn_q_a_norm", at.multiply("attn_q_a", source)) if "attn_q_a" in at.shapes else source
     query = at.multiply("attn_q_b" if "attn_q_a" in at.shapes else "attn_q", low)
     if "attn_kv_b" in at.shapes:
@@ -25,12 +24,12 @@ def _absorbed(at: Pass, query: int, low: int, source: int) -> int:
     latent = at.shapes["attn_kv_a_norm"][0]
     rope = at.width("attn_kv_a_mqa") - latent
     absorbed = at.wide(latent * at.heads, query)
-    rotated = at.wide(rope * at.heads, query) if at.rotates else query
+    rotated = at.wide(rope * at.heads, query, at.inputs.positions) if at.rotates else query
     joined = at.wide((latent + rope) * at.heads, absorbed, rotated)
     compressed = at.multiply("attn_kv_a_mqa", source)
     normed = at.wide(latent, compressed)
-    turned = at.wide(rope, compressed) if at.rotates else compressed
-    store(at, at.wide(latent + rope, normed, turned))
+    rotated = at.wide(rope, compressed, at.inputs.positions) if at.rotates else compressed
+    store(at, at.wide(latent + rope, normed, rotated))
     if at.indexer is not None:
         at = at._replace(mask=_narrowed(at, low, source))
     scored = scores(at, joined, latent * at.heads)
@@ -43,25 +42,23 @@ def _unabsorbed(at: Pass, query: int, source: int) -> int:
     latent = at.shapes["attn_kv_a_norm"][0]
     rope = at.width("attn_kv_a_mqa") - latent
     if at.rotates:
-        query = at.wide(at.heads * at.head_k, query)
+        query = at.wide(at.heads * at.head_k, query, at.inputs.positions)
     compressed = at.multiply("attn_kv_a_mqa", source)
     both = at.multiply("attn_kv_b", at.wide(latent, compressed))
     value = at.wide(at.heads * at.head_v, both)
-    turned = at.wide(rope, compressed) if at.rotates else compressed
-    key = at.wide(at.heads * at.head_k, both, at.wide(rope * at.heads, turned))
-    if at.hadamard_k:
-        query, key = at.wide(at.heads * at.head_k, query), at.wide(at.heads * at.head_k, key)
-    if at.hadamard_v:
-        value = at.wide(at.heads * at.head_v, value)
+    rotated = at.wide(rope, compressed, at.inputs.positions) if at.rotates else compressed
+    key = at.wide(at.heads * at.head_k, both, at.wide(rope * at.heads, rotated))
+    query, key = turned(at, at.inputs.turn_k, query), turned(at, at.inputs.turn_k, key)
+    value = turned(at, at.inputs.turn_v, value)
     store(at, key, value)
     return scores(at, query, at.heads * at.head_v)
 
 
-def _index_keys(at: Pass, source: int) -> None:
+def _index_keys(at: Pass, index: Indexer, source: int) -> None:
     """The indexer's own keys: projected, normed, turned, spread (Hadamard), stored."""
-    key = at.multiply("indexer.attn_k", source)
-    for _ in range(2):
-        key = at.graph.op(at.graph.size(key), key)
+    key = at.wide(at.width("indexer.attn_k"), at.multiply("indexer.attn_k", source), weight="indexer.attn_k")
+    for given in (at.inputs.positions, index.turn):
+        key = at.graph.op(at.graph.size(key), key, given)
     store(at, key)
 
 
@@ -73,12 +70,14 @@ def _narrowed(at: Pass, low: int, source: int) -> int:
     zeros = graph.inplace(index.zeros)
     if "indexer.attn_q_b" in at.shapes:
         query = at.multiply("indexer.attn_q_b", low)
-        for _ in range(2):  # turned, spread
-            query = graph.op(graph.size(query), query)
-        weights = at.multiply("indexer.proj", source) if "indexer.proj" in at.shapes else query
+        for given in (at.inputs.positions, index.turn):
+            query = graph.op(graph.size(query), query, given)
+        weights = query
+        if "indexer.proj" in at.shapes:
+            weights = at.wide(at.width("indexer.proj"), at.multiply("indexer.proj", source))
         scored = at.wide(index.cells, query, weights, index.mask)
         best = at.wide(index.top, scored)
         index.picks[:] = [graph.op(graph.size(best), best)]
     hidden = graph.op(graph.size(at.mask), at.mask)
-    graph.read(zeros, *index.picks, hidden)
-    return graph.inplace(hidden, at.mask)
+    graph.read(zeros, graph.view(index.picks[0]), hidden)
+    return graph.op(graph.size(hidden), graph.view(hidden), at.mask, reuse=(at.mask,))

@@ -4,45 +4,38 @@
 from __future__ import annotations
 
 from gezel_rules.engines.llama_cpp.memory.blocks import FLOAT, Pass, norm
-from gezel_rules.engines.llama_cpp.memory.offload import HOST
+from gezel_rules.engines.llama_cpp.memory.fetching import fetch, look_ahead
 
 
 def time_mix(at: Pass, source: int) -> int:
     """Receptance, decay, key, value and rate over six blends of each token with the one before it."""
     graph = at.graph
     width = graph.size(source) // (at.rows * FLOAT)
-    if graph.fetched is None:
-        graph.device = HOST if at.store == HOST else at.attend
-        graph.fetched = _fetch(at)
-        graph.device = at.attend
-    state = graph.fetched
-    apart = graph.inplace(graph.op(graph.size(source), source), source)
-    mixed = graph.inplace(graph.inplace(at.wide(6 * width, apart)), source)
+    fetched = fetch(graph, at.state)
+    shift, state = graph.view(fetched[0]), graph.view(fetched[1])
+    apart = graph.inplace(_shifted(at, source, shift), source)
+    mixed = at.weigh("time_mix_lerp_fused", at.wide(6 * width, apart))
+    mixed = graph.view(graph.inplace(mixed, source), graph.size(source))
     receptance = at.multiply("time_mix_receptance", mixed)
-    decay = _low_rank(at, mixed, "time_mix_w1", "time_mix_w2")
+    decay = graph.view(_low_rank(at, mixed, "time_mix_w1", "time_mix_w2"))
     first_key = at.multiply("time_mix_key", mixed)
     rate = _low_rank(at, mixed, "time_mix_a1", "time_mix_a2")
-    scaled = at.wide(width, first_key)
+    scaled = at.wide(width, first_key, weight="time_mix_k_a")
     changed = graph.inplace(at.wide(width, rate, scaled), scaled)
     key = graph.add(first_key, changed)
     value = _value(at, mixed)
-    normed = at.wide(width, graph.inplace(first_key))
+    normed = at.wide(width, at.weigh("time_mix_k_k", first_key))
     opposed = at.wide(width, normed)
     weighed = graph.inplace(normed, rate)
-    size = (width * at.rows + at.state * at.sequences) * FLOAT
-    out = graph.op(size, receptance, decay, key, value, opposed, weighed, state)
-    graph.read(out)
-    spread = graph.inplace(graph.inplace(at.wide(width, out)))
-    bonus = at.wide(at.heads or 1, graph.inplace(graph.inplace(key, receptance)))
-    total = graph.inplace(spread, graph.inplace(value, bonus))
+    size = at.values * at.sequences * FLOAT
+    out = graph.op(width * at.rows * FLOAT + size, receptance, decay, key, value, opposed, weighed, state)
+    graph.read(graph.view(out, size), home=at.store)
+    spread = at.wide(width, at.wide(width, out), weight="time_mix_ln")
+    bonus = at.wide(at.heads or 1, at.weigh("time_mix_r_k", graph.op(graph.size(key), key, receptance)))
+    total = graph.inplace(spread, graph.op(graph.size(value), value, bonus))
     if "time_mix_g1" in at.shapes:
         total = graph.inplace(total, _low_rank(at, mixed, "time_mix_g1", "time_mix_g2"))
-    return at.multiply("time_mix_output", total)
-
-
-def _fetch(at: Pass) -> int:
-    """The state as the last batch left it."""
-    return at.graph.op(at.state * at.sequences * FLOAT)
+    return graph.view(at.multiply("time_mix_output", total))
 
 
 def _low_rank(at: Pass, source: int, *stems: str) -> int:
@@ -57,8 +50,8 @@ def _value(at: Pass, mixed: int) -> int:
     graph = at.graph
     value = at.multiply("time_mix_value", mixed)
     if graph.kept is None:
-        graph.kept = graph.op(graph.size(value), value, reuse=(value,), pinned=True)
-        return graph.kept
+        graph.kept = value
+        return value
     apart = graph.op(graph.size(value), graph.kept, value)
     share = _low_rank(at, mixed, "time_mix_v1", "time_mix_v2")
     return graph.inplace(value, graph.inplace(apart, share))
@@ -68,25 +61,19 @@ def channel_mix(at: Pass, stream: int, before: int) -> int:
     """The feed-forward over a shifted copy, added to the stream. The last rows of its norm and of the one before are
     kept for the next batch; the next layer's state is fetched already here."""
     graph = at.graph
-    graph.device = at.attend
     normed = norm(at, "attn_norm_2", stream)
-    graph.read(before, normed)
-    graph.fetched, shifting = None, at.attend
-    if graph.size(before) == graph.size(stream):  # not the last layer, which goes on with fewer rows
-        graph.device = HOST if at.store == HOST and at.attend != HOST else at.follow
-        graph.fetched = _fetch(at)
-        shifting = at.attend if graph.device == HOST else graph.device
-    shifted = _shifted(at, normed, shifting)
-    graph.device = at.attend
-    blended = graph.inplace(graph.inplace(shifted), normed)
+    last = graph.size(normed) // at.rows * at.sequences
+    kept = graph.op(2 * last, graph.view(before, last), graph.view(normed, last))
+    graph.read(graph.view(kept), home=at.store)
+    look_ahead(at)
+    shift = graph.view(fetch(graph, at.state)[0], last)
+    apart = graph.op(graph.size(normed), graph.view(_shifted(at, normed, shift)), graph.view(normed))
+    blended = graph.inplace(at.weigh("channel_mix_lerp_k", apart), graph.view(normed))
     raised = graph.inplace(graph.inplace(at.multiply("channel_mix_key", blended)))
-    return graph.inplace(at.multiply("channel_mix_value", raised), stream)
+    return graph.view(graph.inplace(at.multiply("channel_mix_value", raised), graph.view(stream)))
 
 
-def _shifted(at: Pass, normed: int, device: int) -> int:
-    """The batch one token later, less the batch. It has no weight, so it is computed where the state just was fetched;
-    on another device than the layer's it finds a copy of the norm, and one of a view of it."""
+def _shifted(at: Pass, normed: int, shift: int) -> int:
+    """The batch one token later, its first rows from the state. It has no weight, so it may be computed elsewhere."""
     graph = at.graph
-    view = normed if device == at.attend else graph.outside(graph.size(normed), at.attend)
-    graph.device = device
-    return graph.inplace(graph.op(graph.size(normed), view), normed)
+    return graph.op(graph.size(normed), shift, graph.view(normed, graph.size(normed) - graph.size(shift)))

@@ -43,8 +43,11 @@ class Architecture(NamedTuple):
     extra_router_layer: bool
     late_output: bool
     parallel: bool
+    residual_first: bool
     key_first: bool
     scaled_embedding: bool
+    norms_embedding: bool
+    norms_values: bool
     experts_weigh_input: bool
     rotates: str
     rotates_not_every: int

@@ -136,7 +136,7 @@ def _marks(row, found):
     if row["method"] == "server-dry":  # whole MiB, floored per buffer
         yield "weights", 0 <= found.weights_bytes - sum(row["model_mib"].values()) * MIB < 2 * MIB
     off = abs(found.compute_bytes - row["compute_bytes"])
-    yield "compute", off <= max(8 * MIB, 0.05 * row["compute_bytes"])
+    yield "compute", off <= max(MIB, 0.01 * row["compute_bytes"])
     if row["draft"]:
         pairs = zip(found.draft.caches, row["draft"]["kv"], strict=True)
         yield "draft", all(_same_cache(ours, theirs) for ours, theirs in pairs)
@@ -165,11 +165,11 @@ def _placement_marks(row, found):
     pairs = list(zip(found.pools, theirs, strict=True))
     for part in ("model", "context"):
         yield part, all(_near(getattr(p, f"{part}_bytes"), t.get(f"{part}_mib", 0), 0.01, 3) for p, t in pairs)
-    yield "compute", all(_near(p.compute_bytes, t.get("compute_mib", 0), 0.1, 32) for p, t in pairs[:-1])
-    yield "host compute", _near(pairs[-1][0].compute_bytes, pairs[-1][1]["compute_mib"], 0.1, 32)
+    yield "compute", all(_near(p.compute_bytes, t.get("compute_mib", 0), 0.01, 1.01) for p, t in pairs[:-1])
+    yield "host compute", _near(pairs[-1][0].compute_bytes, pairs[-1][1]["compute_mib"], 0.01, 1.01)
 
 
-def _near(ours: int, theirs_mib: int, share: float, mib: int) -> bool:
+def _near(ours: int, theirs_mib: int, share: float, mib: float) -> bool:
     return abs(ours / MIB - theirs_mib) <= max(mib, share * theirs_mib)
 
 

@@ -15,7 +15,7 @@ def test_weights_and_caches_are_exact_on_every_row(part):
     assert not [(row["shape"], row["flags"]) for row, _, marks in JUDGED if not marks[part]]
 
 
-@pytest.mark.parametrize(("criterion", "least"), [("compute", 0.97), ("host compute", 0.97)])
+@pytest.mark.parametrize(("criterion", "least"), [("compute", 0.95), ("host compute", 0.975)])
 def test_compute_buffers_are_right_or_said_to_be_coarse(criterion, least):
     marks = [marks[criterion] for _, found, marks in JUDGED if not found.unknown]
     assert sum(marks) / len(marks) >= least, report(JUDGED, "made-up files")

@@ -1,0 +1,97 @@
+"""The engine's allocator of activations (``ggml_gallocr``), run over a scheduled graph.
+
+It plans every tensor with a best fit before anything is computed. Its peak is the compute buffer. Replaying the same
+algorithm on the same sequence of tensors gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gezel_rules.engines.llama_cpp.memory.schedule import Schedule
+
+
+class Arena:
+    """One device's buffer: free blocks by offset, the last one endless. ``peak``: bytes it had to reach."""
+
+    def __init__(self) -> None:
+        self.offsets = [0]
+        self.sizes = [1 << 62]
+        self.peak = 0
+
+    def take(self, size: int) -> int:
+        """Offset of the best-fitting free block; of the end when none fits (``ggml_dyn_tallocr_alloc``)."""
+        sizes = self.sizes
+        best, best_size = len(sizes) - 1, 1 << 63
+        for i in range(len(sizes) - 1):
+            if size <= sizes[i] <= best_size:
+                best, best_size = i, sizes[i]
+        offset = self.offsets[best]
+        if sizes[best] == size:
+            del self.offsets[best], sizes[best]
+        else:
+            self.offsets[best] += size
+            sizes[best] -= size
+        self.peak = max(self.peak, offset + size)
+        return offset
+
+    def give(self, offset: int, size: int) -> None:
+        """Return a block, merged with a free neighbour (``ggml_dyn_tallocr_free_bytes``)."""
+        offsets, sizes = self.offsets, self.sizes
+        end = offset + size
+        for at, begin in enumerate(offsets):
+            if begin + sizes[at] == offset:
+                sizes[at] += size
+                self._join(at)
+                return
+            if begin == end:
+                offsets[at], sizes[at] = offset, sizes[at] + size
+                if at:
+                    self._join(at - 1)
+                return
+        at = next((i for i, begin in enumerate(offsets) if begin >= offset), len(offsets))
+        offsets.insert(at, offset)
+        sizes.insert(at, size)
+
+    def _join(self, at: int) -> None:
+        """One block of this one and the next where they touch."""
+        offsets, sizes = self.offsets, self.sizes
+        if at + 1 < len(sizes) and offsets[at] + sizes[at] == offsets[at + 1]:
+            sizes[at] += sizes[at + 1]
+            del offsets[at + 1], sizes[at + 1]
+
+
+def peaks(plan: Schedule) -> dict[int, int]:
+    """Bytes of the compute buffer per device (``ggml_gallocr_alloc_graph_impl``): inputs first (what stays to the end
+    before all others), then every tensor in order, each freed after its last reader."""
+    sizes, devices, all_sources, reuse, ready, pinned, placeless, order = plan
+    arenas = {device: Arena() for device in {*devices}}
+    uses, places = _uses(all_sources), [-1] * len(sizes)
+    given = [i for i in order if i in ready and sizes[i]]
+    for i in sorted(given, key=lambda i: i not in pinned):
+        places[i] = arenas[devices[i]].take(sizes[i])
+    for i in order:
+        sources = all_sources[i]
+        if i not in ready and i not in placeless:
+            size = sizes[i]
+            for source in reuse[i]:  # the buffer of a source that it may overwrite
+                if uses[source] == 1 and places[source] >= 0 and sizes[source] == size and source not in pinned:
+                    places[i], places[source] = places[source], -1
+                    break
+            else:
+                places[i] = arenas[devices[i]].take(size)
+        for source in sources:
+            uses[source] -= 1
+            if not uses[source] and places[source] >= 0 and source not in pinned:
+                arenas[devices[source]].give(places[source], sizes[source])
+                places[source] = -1
+    return {device: arena.peak for device, arena in arenas.items()}
+
+
+def _uses(all_sources: Sequence[Sequence[int]]) -> list[int]:
+    """How often each tensor is read."""
+    uses = [0] * len(all_sources)
+    for sources in all_sources:
+        for source in sources:
+            uses[source] += 1
+    return uses
