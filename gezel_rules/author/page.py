@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from gezel_rules.author.show import Entry
@@ -46,7 +48,7 @@ def _policy(entry: Entry, width: int) -> Iterator[str]:
         said = f"{decision['flag']}: {decision['says']}" if "flag" in decision else decision["says"]
         yield from _wrapped(decision["name"], said, width, 4, column)
     for table in entry["tables"]:
-        said = f"table, {table['rows']} row{'s'[: table['rows'] != 1]}"
+        said = f"table, {_count(table['rows'], 'row')}"
         said += f": {table['says']}" if "says" in table else ""
         yield from _wrapped(table["name"], said, width, 4, column)
 
@@ -163,6 +165,10 @@ def _meaning(column: Entry) -> str:
     return ", ".join(notes) + (f": {column['says']}" if "says" in column else "")
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s'[: number != 1]}"
+
+
 def _cells(row: object) -> str:
     if isinstance(row, dict):
         return " · ".join(f"{column} {_cells(value)}" for column, value in row.items()) or "-"
@@ -186,11 +192,61 @@ def _fact(entry: Entry, width: int) -> Iterator[str]:
 
 
 def _area(entry: Entry, width: int) -> Iterator[str]:
-    yield f"{entry['name']}   {len(entry['facts'])} facts"
+    yield f"{entry['name']}   {_count(len(entry['facts']), 'fact')}"
     column = 2 + max(len(fact["name"]) for fact in entry["facts"])
-    for fact in entry["facts"]:
-        values = f": a row of {fact['values']}" if fact["values"] else ""
-        yield from _wrapped(fact["name"], f"{fact['says']} ({fact['type']}{values})", width, 4, column)
+    for source, found in groupby(entry["facts"], itemgetter("source")):
+        yield from _wrapped("", f"from {source}", width)
+        for fact in found:
+            values = f": a row of {fact['values']}" if fact["values"] else ""
+            yield from _wrapped(fact["name"], f"{fact['says']} ({fact['type']}{values})", width, 4, column)
+
+
+def _each(kind: str, shown: Callable[[Entry, int], Iterator[str]]) -> Callable[[Entry, int], Iterator[str]]:
+    """A page of pages, with an empty line between them."""
+
+    def pages(entry: Entry, width: int) -> Iterator[str]:
+        for number, item in enumerate(entry[kind]):
+            yield from [""] if number else []
+            yield from shown(item, width)
+
+    return pages
+
+
+def _facts(entry: Entry, width: int) -> Iterator[str]:
+    """All facts, area by area."""
+    areas = [(name, list(found)) for name, found in groupby(entry["facts"], lambda fact: fact["name"].split(".")[0])]
+    yield from _each("areas", _area)({"areas": [{"name": name, "facts": found} for name, found in areas]}, width)
+
+
+def _areas(entry: Entry, width: int) -> Iterator[str]:
+    column = 2 + max(len(area["name"]) for area in entry["areas"])
+    for area in entry["areas"]:
+        sources = dict.fromkeys(fact["source"] for fact in area["facts"])
+        said = f"{_count(len(area['facts']), 'fact')} from {'; '.join(sources)}"
+        yield from _wrapped(area["name"], said, width, 0, column)
+
+
+def _function(entry: Entry, width: int) -> Iterator[str]:
+    yield entry["name"]
+    more = ", …" if entry["variadic"] else ""
+    yield from _wrapped("", entry["says"], width)
+    yield from _wrapped("takes", ", ".join(entry["takes"]) + more, width, 2, 7)
+    yield from _wrapped("gives", entry["gives"], width, 2, 7)
+    for name, column in entry["columns"].items():
+        yield from _wrapped(f".{name}", column, width, 9, 3 + max(map(len, entry["columns"])))
+    yield from _wrapped("for", entry["source"], width, 2, 7)
+
+
+def _table_head(entry: Entry, width: int) -> Iterator[str]:
+    yield f"{entry['name']}   {_count(entry['rows'], 'row')}   {_place(entry)}"
+    yield from (line for line in _columns(entry, width) if line)
+
+
+def _log(entry: Entry, width: int) -> Iterator[str]:
+    yield f"{entry['name']}   {entry['type']}   {entry['source']['file']}:{entry['source']['line']}"
+    yield from _wrapped("", entry["says"], width)
+    if entry["advice"]:
+        yield from _wrapped("", entry["advice"], width)
 
 
 def _check(entry: Entry, width: int) -> Iterator[str]:
@@ -201,12 +257,6 @@ def _check(entry: Entry, width: int) -> Iterator[str]:
         yield from _wrapped("", f"To let one stand, say why in a comment above it: # allow {entry['name']}: …", width)
 
 
-def _checks(entry: Entry, width: int) -> Iterator[str]:
-    for number, check in enumerate(entry["checks"]):
-        yield from [""] if number else []
-        yield from _check(check, width)
-
-
 _PAGES: dict[str, Callable[[Entry, int], Iterator[str]]] = {
     "policy": _policy,
     "layer": _layer,
@@ -215,5 +265,11 @@ _PAGES: dict[str, Callable[[Entry, int], Iterator[str]]] = {
     "fact": _fact,
     "area": _area,
     "check": _check,
-    "checks": _checks,
+    "checks": _each("checks", _check),
+    "facts": _facts,
+    "areas": _areas,
+    "function": _function,
+    "functions": _each("functions", _function),
+    "tables": _each("tables", _table_head),
+    "logs": _each("logs", _log),
 }

@@ -7,11 +7,12 @@ from typing import Any
 
 from gezel_rules.author.check import Library
 from gezel_rules.author.checks import CHECKS
+from gezel_rules.author.listing import KINDS, listing
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.errors import BadInput
 from gezel_rules.policy.cells import Column
 from gezel_rules.policy.layers import Change, changes
-from gezel_rules.policy.load import Draft
+from gezel_rules.policy.load import Draft, Drafts
 from gezel_rules.policy.model import CANDIDATE, Decision, PolicyFile, Rule
 from gezel_rules.policy.tables import TableDraft
 
@@ -19,13 +20,16 @@ Entry = dict[str, Any]
 
 
 class Index:
-    """Everything a name can mean in a library: a decision, a flag in any spelling, a table, a policy file, a fact.
+    """Everything a name can mean in a library: a decision, a flag in any spelling, a table, a policy file, a fact, a
+    function, a check, or a kind of them.
 
-    ``facts`` are the vocabulary's entries as data, by name.
+    ``facts`` and ``functions`` are what the policies may read and call, as data, by name (see ``listing``).
     """
 
-    def __init__(self, library: Library, facts: Mapping[str, Entry]) -> None:
-        self.drafts, self.decisions, self.facts = library.drafts, library.decisions, facts
+    def __init__(self, library: Library, facts: Mapping[str, Entry], functions: Mapping[str, Entry]) -> None:
+        self.drafts: Drafts = library.drafts
+        self.decisions = library.decisions
+        self.facts, self.functions = facts, functions
         self._changes = [change for layer in self.drafts.layers for change in changes(layer)]
         self._flags = {
             draft.decision.flag: name for name, draft in self.drafts.decisions.items() if draft.decision.flag
@@ -46,17 +50,37 @@ class Index:
             return {"kind": "fact", **self.facts[wanted], "read_by": self.readers(wanted)}
         if any(file.policy == wanted for file in self.drafts.files):
             return self._file(wanted)
-        if area := [entry for fact, entry in self.facts.items() if fact.startswith(f"{wanted}.")]:
-            return {"kind": "area", "name": wanted, "facts": area}
+        if (area := self.area(wanted))["facts"]:
+            return area
         if name in CHECKS:
             return {"kind": "check", "name": name, **CHECKS[name]._asdict()}
-        if name == "checks":
-            return {"kind": "checks", "checks": [{"name": key, **check._asdict()} for key, check in CHECKS.items()]}
-        raise BadInput(f"no decision, flag, table, policy, fact or check '{name}'{did_you_mean(name, self._known())}")
+        if (called := name.removesuffix("()")) in self.functions:  # with brackets, where a check has the same name
+            return {"kind": "function", **self.functions[called]}
+        if name in KINDS:
+            return listing(name, self)
+        raise BadInput(
+            f"no decision, flag, table, policy, fact, function or check '{name}'{did_you_mean(name, self._known())}"
+        )
+
+    def area(self, name: str) -> Entry:
+        """The facts whose names begin with the area's."""
+        return {
+            "kind": "area", "name": name,
+            "facts": [entry for fact, entry in self.facts.items() if fact.startswith(f"{name}.")],
+        }  # fmt: skip
 
     def _known(self) -> list[str]:
         files = [file.policy for file in self.drafts.files]
-        return [*self.decisions, *self.drafts.tables, *self._flags, *self.facts, *files, *CHECKS]
+        return [
+            *self.decisions,
+            *self.drafts.tables,
+            *self._flags,
+            *self.facts,
+            *self.functions,
+            *files,
+            *CHECKS,
+            *KINDS,
+        ]
 
     def _spelled_out(self, name: str) -> str:
         """The spelling of a flag that a decision has, of all the spellings of one option."""

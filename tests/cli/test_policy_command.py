@@ -12,10 +12,14 @@ import pytest
 
 from gezel_rules import places
 from gezel_rules.author.check import read_library
+from gezel_rules.author.checks import CHECKS
+from gezel_rules.author.listing import KINDS, facts, functions
 from gezel_rules.author.page import page
 from gezel_rules.author.show import Index
 from gezel_rules.cli import main
-from gezel_rules.cli.policy import check, show
+from gezel_rules.cli.policy import check
+from gezel_rules.engines import plain_functions
+from gezel_rules.engines.llama_cpp.functions import SIGNATURES
 from gezel_rules.engines.llama_cpp.vocabulary import WORDS
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.policies import LANGUAGES
@@ -194,6 +198,45 @@ def test_show_an_area_of_facts(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(line.startswith("    settings.kv_type") and "a row of kv_types" in line for line in lines)
 
 
+def test_everything_of_a_kind_is_listed_with_meaning_and_source(index: Index) -> None:
+    read = index.find("settings.window")
+    assert (read["type"], read["unit"], read["source"]) == (
+        "whole number or none in tokens", "tokens", "environment, --set or site file"
+    )  # fmt: skip
+    expected = {
+        "facts": index.facts, "functions": index.functions, "tables": index.drafts.tables, "checks": CHECKS,
+        "areas": dict.fromkeys(name.split(".")[0] for name in index.facts),
+    }  # fmt: skip
+    for kind in KINDS:
+        entries = index.find(kind)[kind]
+        assert [entry["name"] for entry in entries] == list(expected.get(kind, [entry["name"] for entry in entries]))
+        text = "\n".join(page(index.find(kind), 110))
+        for entry in entries:
+            assert entry["name"] in text
+            assert kind == "areas" or entry.get("says") or entry.get("columns") is None, entry
+            assert kind in ("areas", "checks") or entry["source"], entry
+
+
+def test_log_policies_are_listed_with_their_places(index: Index) -> None:
+    found = {(entry["name"], entry["type"]): entry for entry in index.find("logs")["logs"]}
+    assert {type_ for _, type_ in found} == {
+        "verdict", "failure class", "failure class that ends no start", "pattern", "exit status",
+    }  # fmt: skip
+    verdict = found["nothing-asked-for", "verdict"]
+    assert verdict["says"] == "the GPU is not-loaded" and "--n-gpu-layers" in verdict["advice"]
+    line = verdict["source"]["line"]
+    written = (policies_dir().parent / verdict["source"]["file"]).read_text().splitlines()[line - 1]
+    assert written == "  - id: nothing-asked-for"
+
+
+def test_a_function_says_what_it_takes_and_gives(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, "show", "overlap()").startswith("overlap\n  whether two lists share a member\n")
+    assert shown(capsys, "show", "divisible") == (
+        "divisible\n  whether the first is a multiple of the second\n"
+        "  takes  whole number, whole number\n  gives  true or false\n  for    every engine family\n"
+    )
+
+
 def test_show_a_flag_in_any_spelling(capsys: pytest.CaptureFixture[str]) -> None:
     for spelling in ("--threads", "-t", "--cache-type-k", "-ctk", "--verbosity"):
         said = shown(capsys, "show", spelling)
@@ -203,7 +246,8 @@ def test_show_a_flag_in_any_spelling(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.fixture(scope="module")
 def index() -> Index:
-    return Index(read_library(policies_dir(), "llama-cpp", LANGUAGES), {word.name: show._fact(word) for word in WORDS})
+    library = read_library(policies_dir(), "llama-cpp", LANGUAGES)
+    return Index(library, facts(WORDS), functions(SIGNATURES, plain_functions.SIGNATURES, "llama-cpp"))
 
 
 @pytest.mark.parametrize("width", [60, 110])
@@ -211,9 +255,9 @@ def test_every_name_can_be_shown_in_any_width(width: int, index: Index) -> None:
     files = index.overview()
     names = [entry["name"] for file in files for entry in (file, *file["decisions"], *file["tables"])]
     assert len(names) > 80
-    for name in [*names, *index.facts]:
+    for name in [*names, *index.facts, *(f"{name}()" for name in index.functions)]:
         head, *lines = page(index.find(name), width)
-        assert head.startswith(name)
+        assert head.startswith(name.removesuffix("()"))
         for line in lines:
             assert len(line) <= width or " " not in line.strip().split("  ")[-1], line
 
@@ -233,7 +277,10 @@ def test_show_as_json(directory: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["show", "kv.typ"], "no decision, flag, table, policy, fact or check 'kv.typ'; did you mean 'kv.type'?"),
+        (
+            ["show", "kv.typ"],
+            "no decision, flag, table, policy, fact, function or check 'kv.typ'; did you mean 'kv.type'?",
+        ),
         (["show", "--thread"], "did you mean '--threads'?"),
     ],
 )

@@ -15,7 +15,7 @@ ACTIONS: Mapping[str, str] = {
     "check": "everything that is wrong with policies, each with its place",
     "test": "hold policies against the tests beside them",
     "diff": "which launches change between two sets of policies, and by which edit",
-    "show": "a decision, flag, table, policy, fact, area or check",
+    "show": "a decision, flag, table, policy, fact, area, function or check, or all of a kind",
 }
 
 

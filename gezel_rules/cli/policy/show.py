@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from typing import Any
 
 from gezel_rules.author.check import read_library
 from gezel_rules.cli.arguments import add_family, session_of
 from gezel_rules.cli.policy.directory import named_directory
 from gezel_rules.cli.shown import json_text
+from gezel_rules.engines import plain_functions
 from gezel_rules.errors import BadInput
-from gezel_rules.facts.vocabulary import Word, fact_types
 from gezel_rules.planner.policies import LANGUAGES
 
 
@@ -19,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The action's own arguments."""
     parser.add_argument(
         "what", metavar="NAME", nargs="?",
-        help="a decision, flag, table, policy, fact, area or check (default: all policies); checks: all checks",
+        help="a decision, flag, table, policy, fact, area, function or check (default: all policies), or all of a "
+        "kind: facts, functions, tables, areas, logs, settings, checks",
     )  # fmt: skip
     parser.add_argument(
         "--effective", action="store_true", help="as they hold here, with what site and user lay over them"
@@ -38,6 +38,7 @@ def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Nam
 
 def run(args: argparse.Namespace) -> int:
     """Show it; 0. Raises BadInput for what means nothing, and for policies that do not load."""
+    from gezel_rules.author.listing import facts, functions
     from gezel_rules.author.page import overview, page
     from gezel_rules.author.show import Index
 
@@ -47,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
     library = read_library(named_directory(session.policies), family.name, LANGUAGES, layers)
     if library.drafts.problems:
         raise BadInput(library.drafts.problems)
-    index = Index(library, {word.name: _fact(word) for word in family.vocabulary()})
+    called = functions(family.signatures(), plain_functions.SIGNATURES, family.name)
+    index = Index(library, facts(family.vocabulary()), called)
     entry = index.find(args.what) if args.what else index.overview()
     if args.json:
         print(json_text(entry))
@@ -55,11 +57,3 @@ def run(args: argparse.Namespace) -> int:
         width = min(shutil.get_terminal_size((110, 24)).columns, 110)
         print("\n".join(page(entry, width) if isinstance(entry, dict) else overview(entry, width)))
     return 0
-
-
-def _fact(word: Word) -> dict[str, Any]:
-    kind = str(fact_types([word])[word.name])
-    return {
-        "name": word.name, "type": f"{kind} in {word.unit}" if word.unit else kind, "says": word.says,
-        "source": word.source, "values": word.rows_of or None, "unknown": word.unknown, "settle": word.settle or None,
-    }  # fmt: skip
