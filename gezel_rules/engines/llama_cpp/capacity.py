@@ -17,7 +17,6 @@ from gezel_rules.engines.llama_cpp.loading import Loading, loading_of
 from gezel_rules.engines.llama_cpp.memory.bound import least_bytes
 from gezel_rules.engines.llama_cpp.memory.checkpoints import checkpoint_bytes
 from gezel_rules.engines.llama_cpp.memory.estimate import Estimate
-from gezel_rules.engines.llama_cpp.memory.flags import Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry, geometry_by
 from gezel_rules.engines.llama_cpp.memory.placement import Limits, Placement, place
 from gezel_rules.engines.llama_cpp.memory.search import highest, largest, widest
@@ -25,9 +24,10 @@ from gezel_rules.engines.llama_cpp.memory.tables import EngineDefaults, Processo
 from gezel_rules.engines.llama_cpp.memory_use import as_policies_read, memory_use, uncounted_of_projector, usable_fact
 from gezel_rules.engines.llama_cpp.parts import PACKED_WEIGHTS
 from gezel_rules.engines.llama_cpp.rows import KvType, PlacementMode, Window
+from gezel_rules.engines.llama_cpp.settled import Settled
 from gezel_rules.engines.plain_functions import CALLABLES
 from gezel_rules.engines.pools import Pool, PoolKind, device_pools, lessened, ram_pool
-from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.facts.fact import Fact
 
 if TYPE_CHECKING:
     from gezel_rules.decisions.decide import Trace
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from gezel_rules.gguf.records import Header
     from gezel_rules.policy.model import PolicySet
 
-SETTLED = ("batch.ubatch", "kv.swa_full", "kv.flash_attn", "processor.used", "backend.gpu")
-"""The decisions that move memory and ask for none: tokens per batch, whether sliding layers get a full-size cache,
-flash attention, what packs the weights on the CPU, whether a GPU takes part."""
 _FIXED = ("n_gpu_layers", "n_cpu_moe")  # settings by which an operator decides what the GPU gets
 
 
@@ -68,7 +65,7 @@ class Capacity:
     def __init__(self, inputs: Inputs, drafter: DraftContext) -> None:
         self.inputs, self._drafter = inputs, drafter
         self._placed: dict[Loading, OnCards] = {}
-        self._n_max: dict[str, int | None] = {}
+        self._settled = Settled(inputs.policies, inputs.facts)
 
     @property
     def cards(self) -> tuple[Pool, ...]:
@@ -90,8 +87,8 @@ class Capacity:
     def under(self, policies: PolicySet) -> Capacity:
         """The same by other policies that have the same tables: placements stand where they are asked for alike."""
         after = _chosen(self._again(self.inputs._replace(policies=policies, cards=self.inputs.offered)))
-        if after.cards == self.cards and after.uses_gpu == self.uses_gpu:
-            alike = [asked for asked in self._placed if after._launch(asked) == self._launch(asked)]
+        if after.cards == self.cards and after._settled.uses_gpu == self._settled.uses_gpu:
+            alike = [asked for asked in self._placed if after._settled.launch(asked) == self._settled.launch(asked)]
             after._placed.update((asked, self._placed[asked]) for asked in alike)
         return after
 
@@ -145,37 +142,12 @@ class Capacity:
             "replan": self.replan,
         }
 
-    def _launch(self, asked: Loading) -> Launch:
-        """The flags that move memory, before anything is placed."""
-        ubatch, swa_full, flash_attn, processor = (self._settled.value(name) for name in SETTLED[:4])
-        return Launch(
-            ctx=asked.window * asked.slots, type_k=asked.kv, type_v=asked.kv, parallel=asked.slots,
-            ubatch=ubatch, swa_full=swa_full, flash_attn=flash_attn, spec=(asked.spec,), n_max=self.n_max(asked.spec),
-            processor=str(processor),
-        )  # fmt: skip
-
-    @cached_property
-    def _settled(self) -> Trace:
-        """What policy decides of memory without asking how much there is."""
-        return decide(self.inputs.policies, self.inputs.facts, CALLABLES, SETTLED)
-
-    @property
-    def uses_gpu(self) -> bool:
-        """Whether policy gives this launch a GPU."""
-        return bool(self._settled.value("backend.gpu"))
-
-    def n_max(self, spec: str) -> int | None:
-        """Tokens drafted at once under a speculative type, as policy decides it."""
-        if spec not in self._n_max:
-            trace = decide(self.inputs.policies, self.inputs.facts, CALLABLES, ("spec.n_max",), {"spec.type": spec})
-            found = trace.value("spec.n_max")
-            self._n_max[spec] = None if found is UNKNOWN else found
-        return self._n_max[spec]
-
     def beside(self, asked: Loading) -> int:
         """What stands beside the model: what was given, and the context a drafter opens for this window."""
         on_gpu, own_head = asked.mode != "cpu", self.geometry.nextn > 0
-        return asked.beside + self._drafter.bytes(self._launch(asked), asked.spec, on_gpu=on_gpu, own_head=own_head)
+        return asked.beside + self._drafter.bytes(
+            self._settled.launch(asked), asked.spec, on_gpu=on_gpu, own_head=own_head
+        )
 
     def window_that_fits(self, kv: str, cap: int, slots: int, spec: str, beside: int, mode: str) -> int:
         """The largest window up to ``cap`` of each slot: a multiple of the engine's padding, or the cap; 0 for none."""
@@ -241,7 +213,7 @@ class Capacity:
     def _lacking(self, asked: Loading) -> int:
         """Bytes that all pools together lack at least (negative: it depends on the placement)."""
         pools = memory_pools(self.cards if self._takes_cards(asked) else (), self.inputs.ram)
-        return least_bytes(self.geometry, self._launch(asked)) - sum(pool.usable_bytes for pool in pools)
+        return least_bytes(self.geometry, self._settled.launch(asked)) - sum(pool.usable_bytes for pool in pools)
 
     def placed(self, asked: Loading) -> Placement:
         """Everything resident, everything on the CPU, or the first offload step of the policy that is enough."""
@@ -261,11 +233,11 @@ class Capacity:
         return found
 
     def _takes_cards(self, asked: Loading) -> bool:
-        return asked.mode != "cpu" and self.uses_gpu
+        return asked.mode != "cpu" and self._settled.uses_gpu
 
     def _search(self, asked: Loading, cards: Sequence[Pool], mode: PlacementMode) -> Placement:
         """What the operator fixed stands, and the rest is placed around it."""
-        launch, beside, pools = self._launch(asked), self.beside(asked), memory_pools(cards, self.inputs.ram)
+        launch, beside, pools = self._settled.launch(asked), self.beside(asked), memory_pools(cards, self.inputs.ram)
         layers, experts = (self.inputs.facts[f"settings.{name}"].value if cards else None for name in _FIXED)
         limits = Limits(layers, experts, mode.experts)
         return place(self.geometry, launch, pools, beside, steps=mode.steps, limits=limits)
