@@ -101,7 +101,7 @@ def _evidence(policy: LogPolicy) -> Iterator[Entry]:
         yield _log("pattern", pattern, f"lines that tell {' and '.join(supports) or 'what other rules ask for'}")
     for each in policy.exits:
         statuses = ", ".join(map(str, sorted(each.statuses)))
-        yield _log("exit status", each, f"{statuses}: {each.failure or 'it was asked to end'}")
+        yield _log("exit", each, f"{statuses}: {each.failure or 'it was asked to end'}")
 
 
 def _log(type_: str, part: Any, says: str, advice: str | None = None) -> Entry:
