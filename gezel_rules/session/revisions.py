@@ -80,7 +80,7 @@ def _git(folder: Path, *words: str) -> bytes:
     """What git says; nothing where it says no. Raises BadInput when there is no git or no repository."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        done = subprocess.run(["git", "-C", str(folder), *words], env=environ, capture_output=True, timeout=TIMEOUT)
+        done = subprocess.run(["git", *words], cwd=folder, env=environ, capture_output=True, timeout=TIMEOUT)
     except FileNotFoundError:
         raise BadInput("git is not installed") from None
     except (OSError, subprocess.SubprocessError) as error:

@@ -220,7 +220,7 @@ def test_everything_of_a_kind_is_listed_with_meaning_and_source(index: Index) ->
 def test_log_policies_are_listed_with_their_places(index: Index) -> None:
     found = {(entry["name"], entry["type"]): entry for entry in index.find("logs")["logs"]}
     assert {type_ for _, type_ in found} == {
-        "verdict", "failure class", "failure class that ends no start", "pattern", "exit status",
+        "verdict", "failure class", "failure class that ends no start", "pattern", "exit",
     }  # fmt: skip
     verdict = found["nothing-asked-for", "verdict"]
     assert verdict["says"] == "the GPU is not-loaded" and "--n-gpu-layers" in verdict["advice"]
