@@ -75,7 +75,7 @@ def sections(found: PolicyDiff) -> list[Section]:
 
 
 def said_edit(edit: Edit) -> str:
-    """``rule f16 of kv.finest, changed: policies/llama-cpp/kv.yaml:108``."""
+    """``rule f16 of kv.finest, changed: policies/kv/kv.yaml:108``."""
     if edit.kind == FLAGS:
         return "the order of flags"
     name = f"{edit.kind} {edit.name}" if not edit.part else f"{_PARTS[edit.kind]} {edit.part} of {edit.name}"
