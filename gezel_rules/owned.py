@@ -75,5 +75,6 @@ def write_owned(path: Path, data: bytes) -> None:
             file.write(data)
         staged.replace(path)
     except OSError as error:
-        staged.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from None  # a full disk tells no name
+    finally:
+        staged.unlink(missing_ok=True)  # also when a signal comes

@@ -3,20 +3,18 @@
 ``cli.main`` is for whoever calls a command inside a program of theirs, whose signals are their own.
 """
 
-import _thread
 import gc
 import signal
 import sys
-import time
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # until commands are there to catch it, Ctrl-C ends us without a word
+
+from gezel_rules.arrival import postponed, send_again, waiting  # noqa: E402
 
 TYPE_CHECKING = False  # type checkers know this name; what only they need is not imported
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
-
-_SOON = 0.01  # seconds until a signal that was lost arrives again
-_lost: list[int] = []
+    from types import FrameType
 
 
 def main() -> int:
@@ -26,8 +24,8 @@ def main() -> int:
     from gezel_rules.cli import main as run
 
     sys.unraisablehook = _not_lost
-    signal.signal(signal.SIGTERM, _terminated)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _arrived)
+    signal.signal(signal.SIGINT, _arrived)
     try:
         status = run()
     except KeyboardInterrupt:  # just before it could be caught
@@ -36,29 +34,20 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         gc.freeze()
-    return 128 + _lost[0] if _lost else status
+    return 128 + waiting[0] if waiting else status
 
 
-def _terminated(number: int, _frame: object) -> None:
-    sys.exit(128 + number)
+def _arrived(number: int, frame: "FrameType | None") -> None:
+    if not postponed(number, frame):
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
 
 def _not_lost(fault: "UnraisableHookArgs") -> None:
-    """What a signal raises in a callback of the interpreter, as of a lock that an import is done with, reaches nobody:
-    the signal is noted, and arrives once more."""
+    """What a signal raises in a callback of the interpreter reaches nobody: it arrives once more."""
     error = fault.exc_value
-    if not isinstance(error, (KeyboardInterrupt, SystemExit)):
-        sys.__unraisablehook__(fault)
-        return
-    number = signal.SIGTERM if isinstance(error, SystemExit) else getattr(error, "number", signal.SIGINT)
-    _lost[:] = [number]
-    _thread.start_new_thread(_again, (number, _thread.get_ident()))
-
-
-def _again(number: int, thread: int) -> None:
-    time.sleep(_SOON)
-    if sys.platform == "win32":
-        _thread.interrupt_main(number)
+    if isinstance(error, KeyboardInterrupt):
+        send_again(getattr(error, "number", signal.SIGINT))
+    elif isinstance(error, SystemExit):
+        send_again(signal.SIGTERM)
     else:
-        signal.pthread_kill(thread, number)
-    _lost.clear()
+        sys.__unraisablehook__(fault)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gezel_rules.owned import is_owned, make_owned, read_owned, write_owned
+from gezel_rules.store.durable import replace_durably
 
 ANOTHER = 65534  # nobody
 
@@ -103,3 +104,16 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         make_owned(tmp_path / "file" / "below")
     with pytest.raises(OSError):
         write_owned(tmp_path / "file" / "below" / "set.json", b"x")
+
+
+def test_a_signal_while_a_file_is_written_leaves_nothing(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_owned(kept, b"others")
+    with pytest.raises(KeyboardInterrupt):
+        replace_durably(kept, b"others")
+    monkeypatch.undo()
+    assert read_owned(kept) == b"ours" and list(kept.parent.iterdir()) == [kept]

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,33 @@ def test_15_a_signal_is_not_lost_in_a_callback(number: int, seconds: float) -> N
         env={**os.environ, "PYTHONPATH": str(policies_dir().parent)},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (128 + number, b"")
+
+
+LOADING = """
+import signal, sys, types
+from gezel_rules.start import main
+
+def run(args):
+    import loaded_for_long
+    return 0
+
+sys.modules["gezel_rules.cli.ls"] = types.SimpleNamespace(add_arguments=lambda parser: None, run=run)
+sys.argv = ["gezel-rules", "ls"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals that end a process need POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_15_a_signal_waits_until_a_module_is_loaded(number: int, tmp_path: Path) -> None:
+    """A loader may make anything of what a handler raises; here it would be taken for a module that is not there."""
+    module = f"import signal\ntry:\n signal.raise_signal({int(number)})\nexcept BaseException: raise ImportError\n"
+    (tmp_path / "loaded_for_long.py").write_text(module)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING], timeout=120, capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(policies_dir().parent), str(tmp_path)))},
+    )  # fmt: skip
+    assert done.returncode in (128 + number, -number) and done.stderr == b""
 
 
 def test_other_faults_of_a_callback_are_reported() -> None:

@@ -1,17 +1,20 @@
 """Ctrl-C and polite termination, as one exception that arrives only where it may.
 
 Signals that come while something must not be cut short (a process half started, an engine half stopped) are kept
-until it is done.
+until it is done; those that come while a module is loaded arrive once more.
 """
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
+
+from gezel_rules.arrival import postponed
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 _MAY_BE_IGNORED = "SIGHUP"  # by nohup: who closes the terminal then wants us to go on
@@ -31,10 +34,12 @@ class Interrupts:
     def __init__(self) -> None:
         self._held, self._pending = 0, 0
         self._before: dict[int, Any] = {}
+        self._outer: FrameType | None = None
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name) and not _ignored(name)]
+            self._outer = sys._getframe(1)
             self._before = {number: signal.signal(number, self._arrived) for number in numbers}
         return self
 
@@ -43,11 +48,12 @@ class Interrupts:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        self._outer = None
 
-    def _arrived(self, number: int, _frame: FrameType | None) -> None:
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
         if self._held:
             self._pending = number
-        else:
+        elif not postponed(number, frame, self._outer):
             raise Interrupted(number)
 
     @property

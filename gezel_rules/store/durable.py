@@ -55,7 +55,7 @@ def sync_file(path: Path) -> None:
 
 def replace_durably(path: Path, data: bytes) -> None:
     """Write a whole small file beside its place and rename it there; the caller holds the lock for the place.
-    Raises OSError, the old file untouched."""
+    Raises OSError, the old file untouched; nothing stays beside it, also when a signal comes."""
     beside = path.with_name(f"{path.name}.new")
     try:
         with os.fdopen(create_anew(beside), "wb") as file:
@@ -63,7 +63,7 @@ def replace_durably(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-    except OSError:
+    except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
