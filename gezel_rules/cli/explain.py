@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
 
 from gezel_rules.cli.arguments import MODEL, conditions_of, session_of
 from gezel_rules.cli.arguments import add_arguments as add_plan_arguments
@@ -13,12 +14,17 @@ from gezel_rules.cli.shown import json_text, tell
 from gezel_rules.decisions.decide import Judgement
 from gezel_rules.decisions.explain import block, held_back, passed_on, same, why_not_value
 from gezel_rules.decisions.trace import Explainer
+from gezel_rules.decisions.words import say
 from gezel_rules.documents.source import did_you_mean
 from gezel_rules.errors import BadInput
+from gezel_rules.planner.flips import NOT_TRIED, WhatIf, what_if
 from gezel_rules.planner.plan import Plan
 from gezel_rules.planner.report import explainer
 from gezel_rules.planner.summary import stood_down
 from gezel_rules.session.recorded import decided_again, find_record, is_recorded
+
+FLIPS = 4
+"""Changes that the text shows, one a line; JSON has all that were found."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,13 +78,32 @@ def _explained(plan: Plan, args: argparse.Namespace, heading: Sequence[str] = ()
     if args.why_not is not None:
         if len(chosen) != 1:
             raise BadInput("--why-not needs one SUBJECT: a flag or a decision")
-        behind = passed_on(explain, chosen[0]) if chosen[0].decision.flag else chosen[0]
+        behind = _meant(explain, chosen[0])
         _why_not(explain, behind, args, lambda setting: _gives(plan, behind, setting, args))
     elif args.json:
-        print(json_text([explain.to_json(judgement) for judgement in chosen]))
+        print(json_text([{**explain.to_json(j), **_changed(plan, explain, j, args).to_json()} for j in chosen]))
     else:
-        tell([*heading, "\n\n".join("\n".join(_about(plan, explain, judgement)) for judgement in chosen)])
+        said = ([*_about(plan, explain, j), *_what_if(explain, j, _changed(plan, explain, j, args))] for j in chosen)
+        tell([*heading, "\n\n".join(map("\n".join, said))])
     return 0
+
+
+def _meant(explain: Explainer, judgement: Judgement) -> Judgement:
+    """Of a flag the decision that it hands on."""
+    return passed_on(explain, judgement) if judgement.decision.flag else judgement
+
+
+def _changed(plan: Plan, explain: Explainer, judgement: Judgement, args: argparse.Namespace) -> WhatIf:
+    """What would change the one decision that is asked about, or the one that it passes on; of ``all``, nothing is
+    tried."""
+    return NOT_TRIED if args.subject == "all" else what_if(plan, _meant(explain, judgement))
+
+
+def _what_if(explain: Explainer, judgement: Judgement, found: WhatIf) -> Iterator[str]:
+    unit = _meant(explain, judgement).decision.unit
+    for label, flip in zip(chain(["flips to"], repeat("")), found.flips[:FLIPS], strict=False):
+        yield f"    {label:9} {say(flip.value, unit)} with {flip.says}"
+    yield from (f"    unsettled {unknown.says}" for unknown in found.unsettled)
 
 
 def _gives(plan: Plan, judgement: Judgement, setting: str, args: argparse.Namespace) -> bool:

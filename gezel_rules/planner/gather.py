@@ -79,7 +79,7 @@ def machine_facts(machine: Machine, family: Family, policies: PolicySet, setting
     words = [word for word in family.vocabulary() if word.name.partition(".")[0] in OF_THE_MACHINE]
     facts = {word.name: found.get(word.name) or unknown_fact(word) for word in words}
     facts["devices"] = found.get("devices", Fact([], "no engine"))
-    return facts | _gpu_facts(found.get("devices"), named_devices(settings))
+    return facts | gpu_facts(found.get("devices"), named_devices(settings))
 
 
 def _described(machine: Machine, family: Family, policies: PolicySet) -> Facts:
@@ -120,7 +120,7 @@ def _probed(machine: Machine, family: Family, policies: PolicySet, settings: Fac
     return facts | family.probe(Probe(machine.program, policies, machine.environ, machine.cache, settings))
 
 
-def _gpu_facts(devices: Fact | None, named: Sequence[str] | None) -> Facts:
+def gpu_facts(devices: Fact | None, named: Sequence[str] | None) -> Facts:
     if devices is None or devices.value is UNKNOWN:
         return {}
     found = gpus(devices.value, named)

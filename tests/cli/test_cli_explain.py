@@ -22,7 +22,8 @@ def test_a_flag_that_is_passed(place) -> None:
     assert "    facts     gives.way precision: precision, for the whole window" in said.out
     assert "    beat      operator: settings.kv_type is not set" in said.out
     assert "              finest-enough: concessions[gives.way].cache is coarser, not finest" in said.out
-    assert lines[-1] == "    evidence  2026-08-03: A/B: no measurable fidelity cost of q8_0"
+    assert "    evidence  2026-08-03: A/B: no measurable fidelity cost of q8_0" in lines
+    assert "    flips to  f16 with 512 MiB more memory on the card" in lines
 
 
 def test_the_place_it_names_is_the_rule(place) -> None:
@@ -109,7 +110,16 @@ def test_json(place) -> None:
     said = place.call("explain", *SHORT, "-ctk", "--json")
     (decision,) = json.loads(said.out)
     assert (decision["name"], decision["value"]) == ("flag.cache-type-k", "q8_0")
-    assert len(json.loads(place.call("explain", *SHORT, "--json").out)) > 10
+    assert {"fact": "settings.window", "to": 61440, "value": "f16", "rule": "finest-enough"} in decision["flips"]
+    whole = json.loads(place.call("explain", *SHORT, "--json").out)
+    assert len(whole) > 10
+    assert not any(each["flips"] or each["unsettled"] for each in whole)  # one subject is tried, all are not
+
+
+def test_an_unknown_fact_that_counts_is_named(place) -> None:
+    said = place.call("explain", *DENSE, "spec.type").out
+    assert "    unsettled engine.spec_types is unknown; name an engine: --engine PATH would tell: " in said
+    assert "engine.flags" not in said  # unknown too, but nothing hangs on it here
 
 
 WHY_NOT = [
