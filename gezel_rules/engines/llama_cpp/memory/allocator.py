@@ -22,23 +22,26 @@ class Arena:
     def take(self, size: int) -> int:
         """Offset of the best-fitting free block; of the end when none fits (``ggml_dyn_tallocr_alloc``)."""
         sizes = self.sizes
-        best, best_size = len(sizes) - 1, 1 << 63
-        for i in range(len(sizes) - 1):
-            if size <= sizes[i] <= best_size:
-                best, best_size = i, sizes[i]
+        best = last = len(sizes) - 1
+        best_size = 1 << 63
+        for i, room in enumerate(sizes):
+            if size <= room <= best_size and i < last:
+                best, best_size = i, room
         offset = self.offsets[best]
         if sizes[best] == size:
             del self.offsets[best], sizes[best]
         else:
             self.offsets[best] += size
             sizes[best] -= size
-        self.peak = max(self.peak, offset + size)
+        if offset + size > self.peak:
+            self.peak = offset + size
         return offset
 
     def give(self, offset: int, size: int) -> None:
-        """Return a block, merged with a free neighbour (``ggml_dyn_tallocr_free_bytes``)."""
+        """Return a block, merged with a free neighbour (``ggml_dyn_tallocr_free_bytes``). Empty blocks may put the list
+        out of order, so it is gone through from the front, as there."""
         offsets, sizes = self.offsets, self.sizes
-        end = offset + size
+        end, place = offset + size, len(offsets)
         for at, begin in enumerate(offsets):
             if begin + sizes[at] == offset:
                 sizes[at] += size
@@ -49,9 +52,10 @@ class Arena:
                 if at:
                     self._join(at - 1)
                 return
-        at = next((i for i, begin in enumerate(offsets) if begin >= offset), len(offsets))
-        offsets.insert(at, offset)
-        sizes.insert(at, size)
+            if begin >= offset and at < place:
+                place = at
+        offsets.insert(place, offset)
+        sizes.insert(place, size)
 
     def _join(self, at: int) -> None:
         """One block of this one and the next where they touch."""
@@ -64,23 +68,22 @@ class Arena:
 def peaks(plan: Schedule) -> dict[int, int]:
     """Bytes of the compute buffer per device (``ggml_gallocr_alloc_graph_impl``): inputs first (what stays to the end
     before all others), then every tensor in order, each freed after its last reader."""
-    sizes, devices, all_sources, reuse, ready, pinned, placeless, order = plan
+    sizes, devices, all_sources, reuse, ready, pinned, unplanned, order = plan
     arenas = {device: Arena() for device in {*devices}}
     uses, places = _uses(all_sources), [-1] * len(sizes)
     given = [i for i in order if i in ready and sizes[i]]
     for i in sorted(given, key=lambda i: i not in pinned):
         places[i] = arenas[devices[i]].take(sizes[i])
     for i in order:
-        sources = all_sources[i]
-        if i not in ready and i not in placeless:
+        if i not in unplanned:
             size = sizes[i]
-            for source in reuse[i]:  # the buffer of a source that it may overwrite
+            for source in reuse.get(i, ()):  # the buffer of a source that it may overwrite
                 if uses[source] == 1 and places[source] >= 0 and sizes[source] == size and source not in pinned:
                     places[i], places[source] = places[source], -1
                     break
             else:
                 places[i] = arenas[devices[i]].take(size)
-        for source in sources:
+        for source in all_sources[i]:
             uses[source] -= 1
             if not uses[source] and places[source] >= 0 and source not in pinned:
                 arenas[devices[source]].give(places[source], sizes[source])

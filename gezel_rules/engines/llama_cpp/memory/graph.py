@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-ALIGNMENT = 32  # bytes; TENSOR_ALIGNMENT of the CPU's buffer, and no device pads less
+PADDING = 31  # bytes at most, to whole 32s: TENSOR_ALIGNMENT of the CPU's buffer, and no device pads less
 
 
 class Graph:
@@ -15,17 +15,17 @@ class Graph:
     ``states``: states fetched before the layer that needs them; ``attended``: attention by layer.
 
     By tensor: ``sizes``: bytes (a tensor may be empty and still have a place); ``sources``: tensors it reads;
-    ``reuse``: sources whose buffer it may take over; ``homes``: the device of its weight or of the cache it writes
-    (``None``: it follows its neighbours); ``ready``: there before the graph runs; ``pinned``: never freed; ``foreign``:
-    held by another buffer (a cache); ``sinks``: writes into a cache, which have no place; ``roots``: what a view is
-    part of, since it is no tensor of its own. Lists side by side: a graph has hundreds of tensors, and a plan builds
-    dozens of graphs."""
+    ``reuse``: sources whose buffer it may take over, if any; ``homes``: the device of its weight or of the cache it
+    writes, if it does not follow its neighbours; ``ready``: there before the graph runs; ``pinned``: never freed;
+    ``foreign``: held by another buffer (a cache); ``sinks``: writes into a cache, which have no place; ``roots``: what
+    a view is part of, since it is no tensor of its own. Lists side by side: a graph has hundreds of tensors, and a plan
+    builds dozens of graphs."""
 
     def __init__(self, copies: int = 1) -> None:
         self.sizes: list[int] = []
         self.sources: list[tuple[int, ...]] = []
-        self.reuse: list[tuple[int, ...]] = []
-        self.homes: list[int | None] = []
+        self.reuse: dict[int, tuple[int, ...]] = {}
+        self.homes: dict[int, int] = {}
         self.ready: set[int] = set()
         self.pinned: set[int] = set()
         self.foreign: set[int] = set()
@@ -46,19 +46,19 @@ class Graph:
 
     def constant(self, size: int, home: int) -> int:
         """A tensor of the graph itself, there from the start on its reader's device."""
-        found = self._append(size, (), (), home)
+        found = self._append(size, (), home)
         self.ready.add(found)
         return found
 
     def outside(self, size: int, device: int) -> int:
         """A tensor that another buffer of this device holds: it costs only where it has to be copied."""
-        found = self._append(size, (), (), device)
+        found = self._append(size, (), device)
         self.foreign.add(found)
         return found
 
     def view(self, source: int, size: int | None = None) -> int:
         """A part of a tensor, from its first byte used to its last: costs only where that has to be copied."""
-        found = self._append(self.sizes[source] if size is None else max(0, size), (), (), None)
+        found = self._append(self.sizes[source] if size is None else max(0, size), (), None)
         self.roots[found] = self.roots.get(source, source)
         return found
 
@@ -66,32 +66,38 @@ class Graph:
         self, size: int, *sources: int, reuse: tuple[int, ...] = (), pinned: bool = False, home: int | None = None
     ) -> int:
         """A computed tensor; ``home``: the device of the weight it multiplies, if it has one."""
-        found = self._append(size, sources, reuse, home)
+        found = self._append(size, sources, home)
+        if reuse:
+            self.reuse[found] = reuse
         if pinned:
             self.pinned.add(found)
         return found
 
     def inplace(self, source: int, *others: int, home: int | None = None) -> int:
         """An element-wise result of the same shape: takes over its first source's buffer when nothing else reads it."""
-        return self._append(self.sizes[source], (source, *others), (source,), home)
+        found = self._append(self.sizes[source], (source, *others), home)
+        self.reuse[found] = (source,)
+        return found
 
     def add(self, left: int, right: int) -> int:
         """A sum of two tensors of one shape: takes over either buffer, the left one first."""
-        both = left, right
-        return self._append(self.sizes[left], both, both, None)
+        found = self._append(self.sizes[left], (left, right), None)
+        self.reuse[found] = left, right
+        return found
 
     def read(self, *sources: int, home: int | None = None) -> None:
         """A consumer that leaves nothing behind: writing rows into the cache of a device."""
-        self.sinks.add(self._append(0, sources, (), home))
+        self.sinks.add(self._append(0, sources, home))
 
     def size(self, tensor: int) -> int:
         """Bytes of a tensor."""
         return self.sizes[tensor]
 
-    def _append(self, size: int, sources: tuple[int, ...], reuse: tuple[int, ...], home: int | None) -> int:
+    def _append(self, size: int, sources: tuple[int, ...], home: int | None) -> int:
         sizes = self.sizes
-        sizes.append(-(-size // ALIGNMENT) * ALIGNMENT)
+        found = len(sizes)
+        sizes.append(size + PADDING & ~PADDING)
         self.sources.append(sources)
-        self.reuse.append(reuse)
-        self.homes.append(home)
-        return len(sizes) - 1
+        if home is not None:
+            self.homes[found] = home
+        return found

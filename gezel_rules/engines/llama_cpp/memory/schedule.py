@@ -7,7 +7,7 @@ its first tensor, every view by itself.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gezel_rules.engines.llama_cpp.memory.graph import Graph
 from gezel_rules.engines.llama_cpp.memory.offload import HOST
@@ -16,23 +16,24 @@ from gezel_rules.record import NamedTuple
 
 class Schedule(NamedTuple):
     """Tensors with their devices, copies after all others (see ``Graph``), and the ``order`` they are planned in.
-    ``placeless``: those without a place in these buffers."""
+    ``unplanned``: those there from the start, and those without a place in these buffers."""
 
     sizes: Sequence[int]
     devices: Sequence[int]
     sources: Sequence[tuple[int, ...]]
-    reuse: Sequence[tuple[int, ...]]
+    reuse: Mapping[int, tuple[int, ...]]
     ready: Collection[int]
     pinned: Collection[int]
-    placeless: Collection[int]
+    unplanned: Collection[int]
     order: Sequence[int]
 
 
 def devices_of(graph: Graph) -> list[int]:
     """The device of every tensor."""
-    homes, roots = graph.homes.copy(), graph.roots
+    roots, tensors = graph.roots, range(len(graph.sizes))
+    homes = [*map(graph.homes.get, tensors)]
     still = graph.ready | graph.foreign | roots.keys()
-    computed = [i for i in range(len(homes)) if i not in still]
+    computed = [i for i in tensors if i not in still]
     for host in (False, True):
         _spread(homes, computed, host)
         _spread(homes, reversed(computed), host)
@@ -82,26 +83,23 @@ class _Copies:
         self.split = 0
         self._known: dict[tuple[int, int], int] = {}
 
-    def localise(self, tensor: int, device: int) -> None:
+    def localise(self, tensor: int, here: int) -> None:
         """Let a tensor on this device read what is there: a view as what it is part of, what lies elsewhere as a copy.
         A view is written over only as a copy."""
-        sources, roots = self.graph.sources[tensor], self.graph.roots
-        local = tuple([self._local(source, device) for source in sources])
-        self.sources[tensor] = local
-        if self.reuse[tensor]:
-            may = [x for x in self.reuse[tensor] if x not in roots or self.devices[x] != device]
-            self.reuse[tensor] = tuple([local[sources.index(x)] for x in may])
+        sources, devices, root = self.graph.sources[tensor], self.devices, self.graph.roots.get
+        local = [root(x, x) if devices[x] == here else self._copy(x, here) for x in sources]
+        self.sources[tensor] = tuple(local)
+        if may := self.reuse.get(tensor):
+            over = [x for x in may if devices[x] != here or x not in self.graph.roots]
+            self.reuse[tensor] = tuple([local[sources.index(x)] for x in over])
 
-    def _local(self, source: int, device: int) -> int:
-        root = self.graph.roots.get(source, source)
-        if self.devices[source] == device:
-            return root
+    def _copy(self, source: int, device: int) -> int:
+        """The copy that is made once, before the first tensor of the split at hand."""
         known = self._known.get((source, device))
         if known is None:
             known = self._known[source, device] = len(self.sizes)
             self.sizes.append(self.graph.sizes[source] * self.graph.copies)
-            self.sources.append((root,))
-            self.reuse.append(())
+            self.sources.append((self.graph.roots.get(source, source),))
             self.devices.append(device)
             self.order.insert(self.split, known)
             self.split += 1
@@ -114,5 +112,5 @@ class _Copies:
             for i in ready & pinned:
                 self.sizes[i] *= graph.copies
             ready, pinned = ready | set(self._known.values()), pinned | set(self._known.values())
-        placeless = graph.foreign | graph.sinks
-        return Schedule(self.sizes, self.devices, self.sources, self.reuse, ready, pinned, placeless, self.order)
+        unplanned = ready | graph.foreign | graph.sinks
+        return Schedule(self.sizes, self.devices, self.sources, self.reuse, ready, pinned, unplanned, self.order)
