@@ -17,6 +17,14 @@ LONG_AGO = 1_000_000_000  # a modification time at which a file counts as at res
 
 def write_gguf(path: Path, header: Mapping[str, Any]) -> None:
     """A GGUF file with this ``header`` block, as long as its tensors would make it."""
+    data, size = gguf_bytes(header)
+    path.write_bytes(data)
+    os.truncate(path, size)
+    os.utime(path, (LONG_AGO, LONG_AGO))
+
+
+def gguf_bytes(header: Mapping[str, Any]) -> tuple[bytes, int]:
+    """Such a file up to its weights, and how long it is with them."""
     tensors = list(_tensors(header["tensors"]))
     body = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(header["metadata"]))
     body += b"".join(_text(key) + _value(value) for key, value in header["metadata"].items())
@@ -24,9 +32,7 @@ def write_gguf(path: Path, header: Mapping[str, Any]) -> None:
     for name, dims, number, size in tensors:
         body += _text(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, number, at)
         at += -(-size // 32) * 32
-    path.write_bytes(body)
-    os.truncate(path, -(-len(body) // 32) * 32 + at)
-    os.utime(path, (LONG_AGO, LONG_AGO))
+    return body, -(-len(body) // 32) * 32 + at
 
 
 def _tensors(lines: str) -> Iterator[tuple[str, tuple[int, ...], int, int]]:
