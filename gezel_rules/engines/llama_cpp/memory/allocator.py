@@ -6,7 +6,7 @@ algorithm on the same sequence of tensors gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from gezel_rules.engines.llama_cpp.memory.schedule import Schedule
 
@@ -70,7 +70,7 @@ def peaks(plan: Schedule) -> dict[int, int]:
     before all others), then every tensor in order, each freed after its last reader."""
     sizes, devices, all_sources, reuse, ready, pinned, unplanned, order = plan
     arenas = {device: Arena() for device in {*devices}}
-    uses, places = _uses(all_sources), [-1] * len(sizes)
+    uses, places = _uses(all_sources, pinned), [-1] * len(sizes)
     given = [i for i in order if i in ready and sizes[i]]
     for i in sorted(given, key=lambda i: i not in pinned):
         places[i] = arenas[devices[i]].take(sizes[i])
@@ -78,22 +78,24 @@ def peaks(plan: Schedule) -> dict[int, int]:
         if i not in unplanned:
             size = sizes[i]
             for source in reuse.get(i, ()):  # the buffer of a source that it may overwrite
-                if uses[source] == 1 and places[source] >= 0 and sizes[source] == size and source not in pinned:
+                if uses[source] == 1 and places[source] >= 0 and sizes[source] == size:
                     places[i], places[source] = places[source], -1
                     break
             else:
                 places[i] = arenas[devices[i]].take(size)
         for source in all_sources[i]:
             uses[source] -= 1
-            if not uses[source] and places[source] >= 0 and source not in pinned:
+            if not uses[source] and places[source] >= 0:
                 arenas[devices[source]].give(places[source], sizes[source])
                 places[source] = -1
     return {device: arena.peak for device, arena in arenas.items()}
 
 
-def _uses(all_sources: Sequence[Sequence[int]]) -> list[int]:
-    """How often each tensor is read."""
+def _uses(all_sources: Sequence[Sequence[int]], pinned: Collection[int]) -> list[int]:
+    """How often each tensor is read; what is never freed has two readers more, who never come."""
     uses = [0] * len(all_sources)
+    for i in pinned:
+        uses[i] = 2
     for sources in all_sources:
         for source in sources:
             uses[source] += 1

@@ -13,19 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gezel_rules.engines.llama_cpp.memory.allocator import peaks
-from gezel_rules.engines.llama_cpp.memory.blocks import FLOAT, Indexer, Pass, State
+from gezel_rules.engines.llama_cpp.memory.blocks import FLOAT
 from gezel_rules.engines.llama_cpp.memory.embeddings import PerLayer, inject, look_up, stack, stacked_layer
-from gezel_rules.engines.llama_cpp.memory.fetching import fetch, next_early
+from gezel_rules.engines.llama_cpp.memory.fetching import fetch
 from gezel_rules.engines.llama_cpp.memory.flags import Context, Launch
 from gezel_rules.engines.llama_cpp.memory.geometry import Geometry
-from gezel_rules.engines.llama_cpp.memory.given import HALF, Given, given_for, indexers_of
-from gezel_rules.engines.llama_cpp.memory.graph import Graph
-from gezel_rules.engines.llama_cpp.memory.kv_cache import row_bytes, window_cells
+from gezel_rules.engines.llama_cpp.memory.given import given_for, indexers_of
+from gezel_rules.engines.llama_cpp.memory.graph import Graph, Stretch
 from gezel_rules.engines.llama_cpp.memory.layer_pass import layer_pass
-from gezel_rules.engines.llama_cpp.memory.layers import number as count
 from gezel_rules.engines.llama_cpp.memory.offload import HOST, Owners
+from gezel_rules.engines.llama_cpp.memory.passes import Forward, alike, pass_of, state_of
 from gezel_rules.engines.llama_cpp.memory.schedule import devices_of, scheduled
-from gezel_rules.engines.llama_cpp.memory.spots import Spot, cache_owner, held_caches, sampled, spots_of
+from gezel_rules.engines.llama_cpp.memory.spots import Spot, cache_device, sampled, spots_of
 from gezel_rules.record import NamedTuple
 
 PIPELINE_COPIES = 4  # GGML_SCHED_MAX_COPIES
@@ -40,20 +39,6 @@ class Layout(NamedTuple):
     spots: tuple[Spot, ...]
     output: int
     copies: int
-
-
-class Forward(NamedTuple):
-    """One forward pass in the making. ``output``: the device of the output side; ``rows``: tokens of the batch;
-    ``given``: what it is fed; ``indexers``: by layer."""
-
-    geo: Geometry
-    context: Context
-    output: int
-    spots: Sequence[Spot]
-    graph: Graph
-    rows: int
-    given: Given
-    indexers: Mapping[int, Indexer]
 
 
 class Replay(NamedTuple):
@@ -139,7 +124,7 @@ def _second(geo: Geometry, context: Context, layout: Layout) -> Graph:
     parts = [graph.inplace(graph.inplace(part), home=home) for part in (token, state)]
     stream = graph.op(width, graph.op(2 * width, *parts), home=home)
     for i in range(geo.trunk, len(geo.layers)):
-        stream = layer_pass(_pass(run, i), stream, geo.layers[i], rows)
+        stream = layer_pass(pass_of(run, i), stream, geo.layers[i], rows)
     _head(run, stream, late=True)
     return graph
 
@@ -160,15 +145,24 @@ def _pipelined(geo: Geometry, launch: Launch, own: Owners) -> bool:
 
 
 def _trunk(run: Forward, stream: int) -> None:
-    """The layers that matter, then the head."""
+    """The layers that matter, then the head. A layer like one before it is put in as that one was; never as the first,
+    which may make what all others read, or the last, which may leave rows out."""
     geo, graph = run.geo, run.graph
     rows_of = look_up(graph, geo.per_layer * geo.trunk, run.rows, stream) if geo.per_layer else None
     if geo.streams > 1:
         stream = stack(graph, stream, geo.streams, run.output)
-    chosen = sampled(geo, run.spots)
+    chosen, kinds, made = sampled(geo, run.spots), geo.once(alike), dict[object, Stretch]()
     for k, i in enumerate(chosen):
+        inner = kinds and 0 < k < len(chosen) - 1
+        kind = (kinds[i], run.spots[i], cache_device(geo, i, run.spots)) if inner else None
+        if kind in made:
+            stream = graph.repeat(made[kind], i, stream)
+            continue
+        begin, before = len(graph.sizes), stream
         outputs = min(run.rows, run.context.outputs) if i == chosen[-1] else run.rows
-        stream = _one(run, i, chosen[k + 1 :], stream, outputs, rows_of)
+        stream = _one(run, i, chosen[k + 1 :], before, outputs, rows_of)
+        if kind:
+            made[kind] = Stretch(i, begin, before, stream, len(graph.sizes))
     _head(run, stream, late=geo.row.late_output)
 
 
@@ -177,7 +171,7 @@ def _one(
 ) -> int:
     """One layer, with its own embedding where the model has such."""
     geo = run.geo
-    at = _pass(run, number, following)
+    at = pass_of(run, number, following)
     if geo.streams > 1 and rows_of:
         return stacked_layer(at, number, stream, geo.streams, rows_of)
     stream = layer_pass(at, stream, geo.layers[number], outputs)
@@ -196,88 +190,9 @@ def _embed(run: Forward, given: tuple[int, int, int, int], width: int) -> int:
     graph.read(mixed, places, graph.op(width, picture, pinned=True))
     if run.geo.row.norms_embedding:
         if run.geo.layers[0].recurrent:  # nothing needs the norm before the first state is fetched
-            fetch(graph, _state(run, 0))
+            fetch(graph, state_of(run, 0))
         stream = graph.view(graph.inplace(graph.op(width, stream), home=run.spots[0].home))
     return graph.inplace(stream) if run.geo.row.scaled_embedding else stream
-
-
-def _pass(run: Forward, number: int, following: Sequence[int] = ()) -> Pass:
-    """A layer as the blocks see it."""
-    geo, context = run.geo, run.context
-    layer, spot = geo.layers[number], run.spots[number]
-    inputs = run.given.caches[-1 if layer.sliding else 0]
-    ahead = next_early(geo, following)
-    head_k = layer.k // layer.kv_heads if layer.kv_heads else geo.head_k
-    head_v = layer.v // layer.kv_heads if layer.kv_heads and layer.v else geo.head_v
-    return Pass(
-        graph=run.graph,
-        number=number,
-        shapes=geo.shapes[number],
-        row=geo.row,
-        rows=run.rows,
-        sequences=context.slots,
-        cells=0 if context.flash else window_cells(geo, context) if layer.sliding else context.ctx_seq,
-        mask=inputs.mask,
-        picks=run.given.picks,
-        inputs=inputs,
-        used=max(1, geo.experts_used),
-        heads=layer.heads,
-        head_k=head_k,
-        head_v=head_v,
-        held=held_caches(geo, number, context, run.spots, run.graph),
-        transposed=_transposed_bytes(run, number),
-        cast=_cast_bytes(run, number),
-        values=geo.state_s,
-        state=_state(run, number),
-        picked=None,
-        ahead=None if ahead is None else _state(run, ahead),
-        owns=layer.cached or layer.nextn,
-        rotates=_rotates(geo, number),
-        store=spot.cache,
-        home=spot.home,
-        elsewhere=dict(spot.elsewhere),
-        indexer=run.indexers.get(number),
-    )
-
-
-def _state(run: Forward, number: int) -> State:
-    """What a layer fetches of its state when it begins: the rolling part, and with RWKV all of it."""
-    geo, slots = run.geo, run.context.slots
-    sizes = (geo.state_r, geo.state_s) if geo.row.state == "rwkv" else (geo.state_r,)
-    return State(number, run.spots[number].cache, tuple(FLOAT * slots * size for size in sizes), run.given.slots)
-
-
-def _rotates(geo: Geometry, number: int) -> bool:
-    """Whether positions turn this layer's queries and keys: all layers, none, sliding ones, or all but every n-th."""
-    rule, every = geo.row.rotates, geo.row.rotates_not_every
-    if rule == "sliding":
-        lead = count(geo.header, "leading_dense_block_count", 0) if geo.row.rotates_lead else 0
-        return geo.layers[number].sliding or not geo.window or number < lead
-    if rule == "finetuned":
-        return bool(geo.header.get("rope.scaling.finetuned", True))
-    return rule != "none" and not (every and (number + 1) % every == 0)
-
-
-def _transposed_bytes(run: Forward, number: int) -> int:
-    """Without flash attention V is read value by value: a copy of it all where the cache holds it row by row."""
-    geo, context, layer = run.geo, run.context, run.geo.layers[number]
-    if context.flash or (context.transposed and not geo.mla):
-        return 0
-    cells = (window_cells(geo, context) if layer.sliding else context.ctx_seq) * context.streams
-    owner = geo.layers[cache_owner(geo, number) or number]
-    values = count(geo.header, "attention.kv_lora_rank", 0) if geo.mla else owner.v
-    return cells * row_bytes(values, context.type_v, geo.tables)
-
-
-def _cast_bytes(run: Forward, number: int) -> int:
-    """Flash attention reads halves: f32 caches are cast whole, K and V, one layer at a time."""
-    geo, context, layer = run.geo, run.context, run.geo.layers[number]
-    if not context.flash:
-        return 0
-    cells = (window_cells(geo, context) if layer.sliding else context.ctx_seq) * context.streams
-    wide = geo.tables.cache_types
-    sides = (layer.k, context.type_k), (layer.v, context.type_v)
-    return sum(cells * values * HALF for values, kind in sides if wide[kind].bytes > 32 * HALF)
 
 
 def _head(run: Forward, stream: int, *, late: bool) -> None:

@@ -5,7 +5,20 @@
 
 from __future__ import annotations
 
+from gezel_rules.record import NamedTuple
+
 PADDING = 31  # bytes at most, to whole 32s: TENSOR_ALIGNMENT of the CPU's buffer, and no device pads less
+
+
+class Stretch(NamedTuple):
+    """The tensors of one layer: ``number`` of the layer, the ``first`` of them, the residual ``before`` and ``after``
+    it."""
+
+    number: int
+    first: int
+    before: int
+    after: int
+    end: int
 
 
 class Graph:
@@ -88,6 +101,23 @@ class Graph:
     def read(self, *sources: int, home: int | None = None) -> None:
         """A consumer that leaves nothing behind: writing rows into the cache of a device."""
         self.sinks.add(self._append(0, sources, home))
+
+    def repeat(self, made: Stretch, number: int, stream: int) -> int:
+        """The tensors of a layer once more, for another one that reads another residual. All else that they read is
+        their own, or was there before any layer."""
+        first, before = made.first, made.before
+        span, shift = range(first, made.end), len(self.sizes) - first
+        own = {x: x + shift for x in span} | {before: stream}
+        self.sizes += self.sizes[first : made.end]
+        self.sources += [tuple([own.get(x, x) for x in some]) for some in self.sources[first : made.end]]
+        self.reuse |= {own[x]: tuple([own.get(y, y) for y in self.reuse[x]]) for x in span if x in self.reuse}
+        self.homes |= {own[x]: self.homes[x] for x in span if x in self.homes}
+        self.roots |= {own[x]: own.get(self.roots[x], self.roots[x]) for x in span if x in self.roots}
+        for kind in (self.foreign, self.sinks):
+            kind.update([own[x] for x in span if x in kind])
+        if made.number in self.attended:
+            self.attended[number] = own[self.attended[made.number]]
+        return own.get(made.after, made.after)
 
     def size(self, tensor: int) -> int:
         """Bytes of a tensor."""

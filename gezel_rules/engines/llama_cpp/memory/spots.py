@@ -79,6 +79,12 @@ def cache_owner(geo: Geometry, number: int) -> int | None:
     return number if layer.cached else geo.once(_last_owners).get(layer.sliding)
 
 
+def cache_device(geo: Geometry, number: int, spots: Sequence[Spot]) -> int | None:
+    """Where the cache lies that a layer reads."""
+    owner = cache_owner(geo, number)
+    return None if owner is None else spots[owner].cache
+
+
 def _last_owners(geo: Geometry) -> dict[bool, int]:
     """The last layer with a cache among those that slide, and among those that do not."""
     return {layer.sliding: layer.number for layer in geo.layers if layer.cached}
