@@ -162,7 +162,10 @@ class Evaluator(SimpleEval):  # type: ignore[misc]
         row = self._eval(node.value)
         if row is None:
             raise EvaluationError(f"{ast.unparse(node.value)} is not set", node)
-        value = UNKNOWN if row is UNKNOWN else row.get(node.attr)
+        try:
+            value = UNKNOWN if row is UNKNOWN else row.get(node.attr)
+        except AttributeError:  # a case of a policy test gives something else
+            raise EvaluationError(f"{ast.unparse(node.value)} is {row!r}, which has no '{node.attr}'", node) from None
         self.record.append((node, value))
         return value
 

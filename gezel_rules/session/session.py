@@ -137,7 +137,7 @@ class Session(Directories):
             return None  # a catalog id's directory has its name
         from gezel_rules.store.shelf import find_installed
 
-        return find_installed(self.store, model)
+        return find_installed(self.store, model, to_stderr)
 
     def _host(self, host: str | None) -> Path | None:
         if not host:

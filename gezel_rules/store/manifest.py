@@ -56,10 +56,13 @@ def _model(folder: Path, directory: str, data: Any) -> Installed:
     if fingerprint is not None and not isinstance(fingerprint, str):
         raise ValueError("fingerprint")
     texts = {key: _text(data, key) for key in _TEXTS}
+    files = tuple(_file(generation, item) for item in data["files"])
+    if not any(file.role == "model" for file in files):
+        raise ValueError("no file of a model")
     return Installed(
         **texts,
         directory=directory,
-        files=tuple(_file(generation, item) for item in data["files"]),
+        files=files,
         fingerprint=fingerprint,
         vision=data["vision"] is True,
         header=header,

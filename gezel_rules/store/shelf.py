@@ -63,12 +63,14 @@ def find_installed(store: Path, model_id: str, warn: Callable[[str], None] = _wa
 
 
 def _required(store: Path, model_id: str) -> Installed:
-    model = find_installed(store, model_id)
+    skipped: list[str] = []
+    model = find_installed(store, model_id, skipped.append)
     if model is None:
         from gezel_rules.documents.source import did_you_mean
 
         known = [other.model_id for other in installed(store, lambda _: None)]
-        raise BadInput(f"'{model_id}' is not installed{did_you_mean(model_id, known)}")
+        hint = f"; {skipped[0]}" if skipped else did_you_mean(model_id, known)
+        raise BadInput(f"'{model_id}' is not installed{hint}")
     return model
 
 
@@ -82,7 +84,8 @@ def remove(store: Path, model_id: str) -> int:
 
     from gezel_rules.store.locks import locked
 
-    if (begun := store / STAGING / directory_for(model_id)).is_dir() and not find_installed(store, model_id):
+    begun = store / STAGING / directory_for(model_id)
+    if begun.is_dir() and not find_installed(store, model_id, lambda _: None):
         return _give_up(store, begun)
     model = _required(store, model_id)
     check_directory(store, model.directory)

@@ -152,6 +152,7 @@ def test_columns_are_keys_never_methods() -> None:
         ("s < 3", "cannot compare"),
         ("a in s", "cannot compare"),
         ("none_.x", "is not set"),
+        ("a.x", "a is 3, which has no 'x'"),
     ],
 )
 def test_what_cannot_be_worked_with_is_said(text: str, says: str) -> None:

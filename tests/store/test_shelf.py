@@ -80,6 +80,16 @@ def test_a_broken_directory_is_one_warning(store: Path, tmp_path: Path, what: st
     assert "bad" in warned[0] and "\n" not in warned[0]
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_manifest_without_a_model_is_none_and_whoever_asks_for_it_is_told(store: Path, tmp_path: Path) -> None:
+    put(store, tmp_path, "bad")
+    path = store / "bad" / "manifest.json"
+    path.write_text(path.read_text().replace('"model"', '"modelmodel"'))
+    for ask in (verify, remove):
+        with pytest.raises(BadInput, match=r"'bad' is not installed; skipped: .*no file of a model"):
+            ask(store, "bad")
+
+
 def test_strange_things_in_the_store(store: Path, tmp_path: Path) -> None:
     put(store, tmp_path, "good")
     (store / "notes.txt").write_text("mine")
