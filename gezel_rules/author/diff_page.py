@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gezel_rules.author.html import rendered
 from gezel_rules.record import NamedTuple
 
 
@@ -34,8 +35,4 @@ class Section(NamedTuple):
 
 def page(summary: str, sections: Sequence[Section]) -> str:
     """The page, with ``summary`` for its title."""
-    import jinja2  # only for whoever asks for a page
-
-    loader = jinja2.PackageLoader("gezel_rules.author", "")
-    templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    return templates.get_template("diff_page.html").render(summary=summary, sections=sections)
+    return rendered("diff_page.html", summary=summary, sections=sections)

@@ -6,6 +6,7 @@ import argparse
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
+from pathlib import Path
 
 from gezel_rules.cli.arguments import MODEL, conditions_of, session_of
 from gezel_rules.cli.arguments import add_arguments as add_plan_arguments
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_plan_arguments(parser, f"{MODEL}; or @ID, a launch as 'history' and 'ps' name it")
     parser.add_argument("subject", metavar="SUBJECT", nargs="?", default="all", help="a flag, a decision, or all")
     parser.add_argument("--why-not", metavar="VALUE", help="why SUBJECT is not VALUE")
+    parser.add_argument("--html", metavar="FILE", help="write every decision as one page that needs nothing else")
 
 
 def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Namespace) -> argparse.Namespace:
@@ -63,8 +65,9 @@ def _recorded(args: argparse.Namespace) -> int:
     heading = (launched(recorded, same), "")
     if same:
         return _explained(decided_again(session, recorded), args, heading)
-    if args.why_not is not None:
-        raise BadInput("--why-not: the policies here are not those this launch was decided by; 'replay' compares them")
+    if args.html or args.why_not is not None:
+        option = "--html" if args.html else "--why-not"
+        raise BadInput(f"{option}: the policies here are not those this launch was decided by; 'replay' compares them")
     if args.json:
         print(json_text(kept_json(recorded.record, args.subject)))
     else:
@@ -75,6 +78,8 @@ def _recorded(args: argparse.Namespace) -> int:
 def _explained(plan: Plan, args: argparse.Namespace, heading: Sequence[str] = ()) -> int:
     explain = explainer(plan)
     chosen = subjects(plan, args.subject)
+    if args.html:
+        return _page(plan, args)
     if args.why_not is not None:
         if len(chosen) != 1:
             raise BadInput("--why-not needs one SUBJECT: a flag or a decision")
@@ -85,6 +90,15 @@ def _explained(plan: Plan, args: argparse.Namespace, heading: Sequence[str] = ()
     else:
         said = ([*_about(plan, explain, j), *_what_if(explain, j, _changed(plan, explain, j, args))] for j in chosen)
         tell([*heading, "\n\n".join(map("\n".join, said))])
+    return 0
+
+
+def _page(plan: Plan, args: argparse.Namespace) -> int:
+    if args.subject != "all" or args.why_not is not None or args.json:
+        raise BadInput("--html shows every decision: it goes with no SUBJECT, no --why-not and no --json")
+    from gezel_rules.cli.explain_page import write_page  # only for whoever asks for a page
+
+    write_page(Path(args.html), plan, session_of(args))
     return 0
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, repeat
 from typing import Any
 
 from gezel_rules.decisions.decide import Judgement
@@ -19,19 +20,22 @@ LEVELS = {"policy": "policy default", "gguf": "GGUF header", "operator": "operat
 
 def block(explain: Explainer, judgement: Judgement) -> Iterator[str]:
     """A decision as a block of lines: value and rule, because, level, facts, beaten, evidence."""
+    yield f"  {judgement.decision.name} = {said_value(explain, judgement)}      {decided_by(explain, judgement)}"
+    yield f"    because   {explain.because(judgement)}"
+    yield f"    level     {level_words(explain, judgement)}"
+    yield from _rows("facts", facts_said(explain, judgement), " ")
+    yield from _rows("beat", beaten_said(explain, judgement), ": ")
+    if evidence := evidence_said(judgement):
+        yield f"    evidence  {evidence}"
+
+
+def decided_by(explain: Explainer, judgement: Judgement) -> str:
+    """The place of the rule that won, its id, and the policy with its version."""
     decision, winner = judgement.decision, judgement.winner
     file, line = place_of(judgement)
     version = next(f"{f.policy} {f.version}" for f in explain.trace.policies.files if f.policy == decision.policy)
     rule = f"rule {winner.rule.id}" if winner else "no rule"
-    yield f"  {decision.name} = {said_value(explain, judgement)}      {file}:{line} · {rule} · {version}"
-    yield f"    because   {explain.because(judgement)}"
-    yield f"    level     {level_words(explain, judgement)}"
-    yield from _facts(explain, judgement)
-    yield from _beaten(explain, judgement)
-    if winner and winner.rule.evidence:
-        evidence = winner.rule.evidence
-        dated = f"{evidence['measured']}: " if "measured" in evidence else ""
-        yield f"    evidence  {dated}{evidence.get('note', '')}"
+    return f"{file}:{line} · {rule} · {version}"
 
 
 def said_value(explain: Explainer, judgement: Judgement) -> str:
@@ -53,28 +57,37 @@ def level_words(explain: Explainer, judgement: Judgement) -> str:
     return words
 
 
-def _facts(explain: Explainer, judgement: Judgement) -> Iterator[str]:
-    label = "facts"
+def _rows(label: str, said: Iterable[tuple[str, str]], between: str) -> Iterator[str]:
+    for head, (name, words) in zip(chain([label], repeat("")), said, strict=False):
+        yield f"    {head:9} {name}{between}{words}"
+
+
+def facts_said(explain: Explainer, judgement: Judgement) -> Iterator[tuple[str, str]]:
+    """The facts and decisions a decision rests on, each with its value and where it comes from."""
     for name in explain.rests_on(judgement):
         fact = explain.trace.facts.get(name)
         if fact is not None and fact.value is not None:
             settle = f"; {fact.settle} would tell" if fact.value is UNKNOWN and fact.settle else ""
-            yield f"    {label:9} {name} {say(fact.value, explain.units.get(name, ''))} ({fact.source}{settle})"
-            label = ""
+            yield name, f"{say(fact.value, explain.units.get(name, ''))} ({fact.source}{settle})"
         elif fact is None:
             other = explain.trace.judgements[name]
-            yield f"    {label:9} {name} {said_value(explain, other)}: {explain.because(other)}"
-            label = ""
+            yield name, f"{said_value(explain, other)}: {explain.because(other)}"
 
 
-def _beaten(explain: Explainer, judgement: Judgement) -> Iterator[str]:
-    """Rules that lost; of a search, the candidates that were turned down."""
+def beaten_said(explain: Explainer, judgement: Judgement) -> list[tuple[str, str]]:
+    """Rules that lost, each with why; of a search, the candidates that were turned down."""
     search = judgement.decision.hit == "search"
-    label = "beat"
-    for rule, why in explain.rejected(judgement) if search else explain.beaten(judgement):
-        if rule not in STAND_DOWNS:
-            yield f"    {label:9} {rule}: {why}"
-            label = ""
+    lost = explain.rejected(judgement) if search else explain.beaten(judgement)
+    return [(rule, why) for rule, why in lost if rule not in STAND_DOWNS]
+
+
+def evidence_said(judgement: Judgement) -> str:
+    """What the rule that won was measured by, and when; empty where it names nothing."""
+    evidence = judgement.winner.rule.evidence if judgement.winner else None
+    if not evidence:
+        return ""
+    dated = f"{evidence['measured']}: " if "measured" in evidence else ""
+    return f"{dated}{evidence.get('note', '')}"
 
 
 def sources(explain: Explainer, judgement: Judgement) -> list[Judgement]:
