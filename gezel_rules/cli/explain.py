@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 from pathlib import Path
 
@@ -84,7 +84,7 @@ def _explained(plan: Plan, args: argparse.Namespace, heading: Sequence[str] = ()
         if len(chosen) != 1:
             raise BadInput("--why-not needs one SUBJECT: a flag or a decision")
         behind = _meant(explain, chosen[0])
-        _why_not(explain, behind, args, lambda setting: _gives(plan, behind, setting, args))
+        _why_not(plan, explain, behind, args)
     elif args.json:
         print(json_text([{**explain.to_json(j), **_changed(plan, explain, j, args).to_json()} for j in chosen]))
     else:
@@ -117,6 +117,8 @@ def _what_if(explain: Explainer, judgement: Judgement, found: WhatIf) -> Iterato
     unit = _meant(explain, judgement).decision.unit
     for label, flip in zip(chain(["flips to"], repeat("")), found.flips[:FLIPS], strict=False):
         yield f"    {label:9} {say(flip.value, unit)} with {flip.says}"
+    if not found.whole:
+        yield f"              nothing else was tried, after {found.judged} judgements"
     yield from (f"    unsettled {unknown.says}" for unknown in found.unsettled)
 
 
@@ -132,13 +134,16 @@ def _gives(plan: Plan, judgement: Judgement, setting: str, args: argparse.Namesp
     return not tried.refused and same(tried.trace.judgements[judgement.decision.name].value, args.why_not)
 
 
-def _why_not(explain: Explainer, judgement: Judgement, args: argparse.Namespace, gives: Callable[[str], bool]) -> None:
-    lines = list(why_not_value(explain, judgement, args.why_not, gives))
+def _why_not(plan: Plan, explain: Explainer, judgement: Judgement, args: argparse.Namespace) -> None:
+    value = args.why_not
+    lines = list(why_not_value(explain, judgement, value, lambda setting: _gives(plan, judgement, setting, args)))
+    there = same(judgement.value, value)
+    flips = () if there else what_if(plan, judgement, lambda found: same(found, value)).flips
     if args.json:
-        because = [line.strip() for line in lines]
-        print(json_text({"decision": judgement.decision.name, "why_not": args.why_not, "because": because}))
+        said = {"decision": judgement.decision.name, "why_not": value, "because": [line.strip() for line in lines]}
+        print(json_text({**said, "flips": [flip.to_json() for flip in flips]}))
     else:
-        tell(lines)
+        tell([*lines, *(f"  it would be {value} with {flip.says}" for flip in flips[:FLIPS])])
 
 
 def subjects(plan: Plan, subject: str) -> list[Judgement]:

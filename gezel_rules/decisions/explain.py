@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import Any
 
 from gezel_rules.decisions.decide import Judgement
@@ -158,6 +158,8 @@ def why_not_value(
         yield f"  {at.decision.name} is {said_value(explain, at)}: {explain.because(at)}"
     if _is_nothing(judgement.value):
         yield from (f"  held back: {line}" for line in held_back(explain, judgement))
+    elif kept:
+        yield from (f"  because {line}" for line in _stood_on(explain, at, value))
     names = dict.fromkeys(name for each in chain for name in _settable(each))
     yield from (f"  an operator may: --set {name}={value}" for name in names if gives(f"{name}={value}"))
 
@@ -180,6 +182,18 @@ def _kept_from(explain: Explainer, judgement: Judgement, value: str) -> Iterator
             for rule, why in explain.rejected(other):
                 if rule.endswith(f"({value})"):
                     yield f"  {other.decision.name} did not take {value}: rule {rule}: {why}"
+
+
+def _stood_on(explain: Explainer, judgement: Judgement, value: str) -> Iterator[str]:
+    """Decision by decision, what kept those rules from firing that would have given the value, and why."""
+    judgements = explain.trace.judgements
+    failed = [judged.rule for judged in judgement.judged if judged.fired is not True and judged.rule.when]
+    giving = [rule for rule in failed if rule_gives(explain, judgement, rule.id, value) and not _of_settings(rule)]
+    read = dict.fromkeys(name for rule in giving for name in explain.trace.policies.reads(str(rule.when)))
+    names = [name for name in read if name in judgements]
+    for name in islice(names, FURTHEST):  # which grows on the way
+        yield f"{name} is {said_value(explain, judgements[name])}: {explain.because(judgements[name])}"
+        names += [read for read in explain.rests_on(judgements[name]) if read in judgements and read not in names]
 
 
 def _settable(judgement: Judgement) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.decisions.decide import Judgement, Trace, decide
@@ -62,10 +62,17 @@ class Unsettled(NamedTuple):
 
 
 class WhatIf(NamedTuple):
-    """One decision under changed facts: what flips it, memory first, and the unknown facts on which it hangs."""
+    """One decision under changed facts: what flips it, memory first, and the unknown facts on which it hangs;
+    ``judged``: how often it was judged again."""
 
     flips: tuple[Flip, ...]
     unsettled: tuple[Unsettled, ...]
+    judged: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether the search came to its end."""
+        return self.judged < MOST_DECIDED
 
     def to_json(self) -> dict[str, Any]:
         """The two lists."""
@@ -75,23 +82,24 @@ class WhatIf(NamedTuple):
 NOT_TRIED = WhatIf((), ())
 
 
-def what_if(plan: Plan, judgement: Judgement) -> WhatIf:
-    """What would change a decision. Memory comes first, then what stands nearest to the decision; after
-    ``MOST_DECIDED`` judgements the search ends with what it has found."""
-    again = _Again(plan, judgement)
+def what_if(plan: Plan, judgement: Judgement, wanted: Callable[[Any], bool] | None = None) -> WhatIf:
+    """What would change a decision; with ``wanted``, only to a value that it holds of, whichever rule gives it. Memory
+    comes first, then what stands nearest to the decision; after ``MOST_DECIDED`` judgements the search ends with what
+    it has found."""
+    again = _Again(plan, judgement, wanted)
     facts = list(_facts_behind(plan.trace, judgement))
     unsettled = tuple(_unsettled(again, facts))
     scales = [*(changes.memory(plan) if _asks_the_family(plan.trace, judgement) else ()), *changes.numbers(plan, facts)]
     found = [flip for scale in scales for flip in _nearest(again, scale)]
     found += filter(None, map(again.flip, changes.words(plan, facts)))
-    return WhatIf(tuple(found), unsettled)
+    return WhatIf(tuple(found), unsettled, MOST_DECIDED - again.left)
 
 
 class _Again:
     """One decision of a plan, judged again and again."""
 
-    def __init__(self, plan: Plan, judgement: Judgement) -> None:
-        self.plan, self.now, self.left = plan, judgement, MOST_DECIDED
+    def __init__(self, plan: Plan, judgement: Judgement, wanted: Callable[[Any], bool] | None) -> None:
+        self.plan, self.now, self.wanted, self.left = plan, judgement, wanted, MOST_DECIDED
 
     def under(self, facts: Mapping[str, Fact], *also: str) -> Trace | None:
         """The decision, and others, under changed facts; ``None`` for facts that do not go together, and when it was
@@ -120,6 +128,8 @@ class _Again:
         return self._unrefused(change, after)
 
     def _falls_otherwise(self, after: Judgement) -> bool:
+        if self.wanted is not None:
+            return self.wanted(after.value)
         other_rule = self.now.decision.hit == "search" or _rule(after) != _rule(self.now)
         return other_rule and after.value is not UNKNOWN and after.value != self.now.value
 

@@ -131,7 +131,16 @@ WHY_NOT = [
     ("-t", "8", ["  no rule of threads.count gives 8 on these facts", "  an operator may: --set threads=8"]),
     ("--spec-type", "draft-mtp", ["  spec.type is not draft-mtp: rule companion-head: drafter.loads is no"]),
     ("--port", "80", ["  no rule of flag.port gives 80 on these facts", "  an operator may: --set port=80"]),
-    ("placement.mode", "offloaded", ["  placement.mode is not offloaded: rule nothing-is-enough: gives.way is"]),
+    (
+        "placement.mode",
+        "offloaded",
+        [
+            "  placement.mode is not offloaded: rule nothing-is-enough: gives.way is",
+            "  because gives.way is precision: precision, for the whole window",
+            "  it would be offloaded with window = 116,736 tokens",
+        ],
+    ),
+    ("slots.count", "2", ["  it would be 2 with 1.2 GiB more memory on the card"]),
 ]  # fmt: skip
 
 
@@ -148,6 +157,9 @@ def test_why_not_in_json(place) -> None:
     found = json.loads(said.out)
     assert (found["decision"], found["why_not"]) == ("threads.count", "8")
     assert found["because"][0] == "no rule of threads.count gives 8 on these facts"
+    assert found["flips"] == []  # nothing but the operator's own word gives it
+    said = json.loads(place.call("explain", *SHORT, "-ctk", "--why-not", "f16", "--json").out)
+    assert {"fact": "settings.window", "to": 61440, "value": "f16", "rule": "finest-enough"} in said["flips"]
 
 
 BAD = [

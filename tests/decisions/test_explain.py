@@ -105,3 +105,25 @@ def test_why_not(explain: Explainer) -> None:
     assert _why_not(explain, "kv.type", "f16")[0] == "  kv.type is not f16: rule room: gpu.free is unknown"
     assert _why_not(explain, "chosen", "f16") == ["  enough did not take f16: rule too-wide (f16): 64 is wide"]
     assert "no rule of window gives 3" in _why_not(explain, "window", "3")[0]
+
+
+CHAIN = """
+depth: {when: model.layers > 16, then: "'deep'", because: "{model.layers} layers"}
+plan.kind:
+  rules:
+    - {id: slow, when: depth == 'deep', then: "'slow'", because: "it is {depth}"}
+    - {id: quick, then: "'quick'"}
+mode:
+  rules:
+    - {id: quick, when: plan.kind == 'quick', then: "'burst'"}
+    - {id: calm, then: "'calm'"}
+"""
+
+
+def test_why_not_follows_decision_by_decision(tmp_path: Path) -> None:
+    explain = Explainer(decided(tmp_path, CHAIN), UNITS)
+    assert list(why_not_value(explain, explain.trace.judgements["mode"], "burst")) == [
+        "  mode is not burst: rule quick: plan.kind is slow, not quick",
+        "  because plan.kind is slow: it is deep",
+        "  because depth is deep: 32 layers",
+    ]

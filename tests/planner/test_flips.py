@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ def planned(model: str = MODEL, host: str = "rtx-4090", *settings: str) -> Plan:
     return session_for(None, None, None).plan(model, Conditions(settings, host))
 
 
-def found(plan: Plan, decision: str) -> tuple[Flip, ...]:
+def flips_of(plan: Plan, decision: str) -> tuple[Flip, ...]:
     return what_if(plan, plan.trace.judgements[decision]).flips
 
 
@@ -37,7 +38,9 @@ def host_with(tmp_path: Path, free_mib: int) -> str:
 
 def test_more_free_memory_flips_a_real_plan_and_one_step_less_does_not(tmp_path: Path) -> None:
     plan = planned(MODEL, host_with(tmp_path, 24105))
-    (more,) = [f for f in found(plan, "kv.type") if f.fact == "gpu.free" and f.to > plan.trace.facts["gpu.free"].value]
+    (more,) = [
+        f for f in flips_of(plan, "kv.type") if f.fact == "gpu.free" and f.to > plan.trace.facts["gpu.free"].value
+    ]
     after = planned(MODEL, host_with(tmp_path, -(-more.to // MIB))).trace.judgements["kv.type"]
     assert after.winner is not None
     assert (after.value, after.winner.rule.id) == (more.value, more.rule) == ("f16", "finest-enough")
@@ -48,7 +51,7 @@ def test_more_free_memory_flips_a_real_plan_and_one_step_less_does_not(tmp_path:
 @pytest.mark.parametrize("decision", ["kv.type", "window.tokens", "placement.mode"])
 def test_a_setting_that_flips_does_so_when_it_is_given(decision: str) -> None:
     plan = planned()
-    tried = [flip for flip in found(plan, decision) if flip.fact.startswith("settings.")]
+    tried = [flip for flip in flips_of(plan, decision) if flip.fact.startswith("settings.")]
     assert tried
     for flip in tried:
         after = planned(MODEL, "rtx-4090", f"{flip.fact.removeprefix('settings.')}={flip.to}")
@@ -60,11 +63,11 @@ def test_a_setting_that_flips_does_so_when_it_is_given(decision: str) -> None:
 
 
 def test_a_setting_that_is_merely_handed_on_is_no_flip() -> None:
-    assert "settings.kv_type" not in {flip.fact for flip in found(planned(), "kv.type")}
+    assert "settings.kv_type" not in {flip.fact for flip in flips_of(planned(), "kv.type")}
 
 
 def test_a_refusal_says_how_much_memory_lifts_it() -> None:
-    (flip,) = found(planned("deepseek-v3", "cpu-32g"), "refusal")
+    (flip,) = flips_of(planned("deepseek-v3", "cpu-32g"), "refusal")
     assert (flip.fact, flip.value) == ("host.ram_free", None)
     assert flip.says.endswith("GiB more RAM")
 
@@ -72,18 +75,28 @@ def test_a_refusal_says_how_much_memory_lifts_it() -> None:
 def test_memory_that_is_shared_never_grows_beyond_the_machine() -> None:
     plan = planned(MODEL, "mac-96g")
     total = sum(card["total_bytes"] for card in gpus(plan.trace.facts["devices"].value).cards)
-    assert all(flip.to <= total for flip in found(plan, "refusal") if flip.fact == "gpu.free")
+    assert all(flip.to <= total for flip in flips_of(plan, "refusal") if flip.fact == "gpu.free")
 
 
 @pytest.mark.parametrize("most", [0, 1, 7])
 def test_the_search_ends(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    judged = []
+    judged: list[Any] = []
     real = flips.decide
     monkeypatch.setattr(flips, "MOST_DECIDED", most)
     monkeypatch.setattr(flips, "decide", lambda *a: judged.append(a) or real(*a))
     plan = planned()
-    what_if(plan, plan.trace.judgements["kv.type"])
-    assert len(judged) <= most
+    found = what_if(plan, plan.trace.judgements["kv.type"])
+    assert len(judged) == found.judged == most
+    assert not found.whole
+
+
+def test_a_wanted_value_is_looked_for_whichever_rule_gives_it() -> None:
+    plan = planned()
+    slots = plan.trace.judgements["slots.count"]
+    assert not [flip for flip in what_if(plan, slots).flips if flip.fact == "gpu.free"]  # the same rule, on more memory
+    flips_to_two = what_if(plan, slots, lambda value: value == 2).flips
+    assert {flip.value for flip in flips_to_two} == {2}
+    assert "1.2 GiB more memory on the card" in {flip.says for flip in flips_to_two}
 
 
 def test_an_unknown_fact_counts_only_where_knowing_it_changes_the_answer() -> None:
