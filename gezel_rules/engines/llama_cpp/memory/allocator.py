@@ -45,24 +45,18 @@ class Arena:
         for at, begin in enumerate(offsets):
             if begin + sizes[at] == offset:
                 sizes[at] += size
-                self._join(at)
+                if at + 1 < len(offsets) and offsets[at + 1] == end:
+                    sizes[at] += sizes.pop(at + 1)
+                    del offsets[at + 1]
                 return
             if begin == end:
-                offsets[at], sizes[at] = offset, sizes[at] + size
-                if at:
-                    self._join(at - 1)
+                offsets[at] = offset
+                sizes[at] += size
                 return
             if begin >= offset and at < place:
                 place = at
         offsets.insert(place, offset)
         sizes.insert(place, size)
-
-    def _join(self, at: int) -> None:
-        """One block of this one and the next where they touch."""
-        offsets, sizes = self.offsets, self.sizes
-        if at + 1 < len(sizes) and offsets[at] + sizes[at] == offsets[at + 1]:
-            sizes[at] += sizes[at + 1]
-            del offsets[at + 1], sizes[at + 1]
 
 
 def peaks(plan: Schedule) -> dict[int, int]:
@@ -70,10 +64,10 @@ def peaks(plan: Schedule) -> dict[int, int]:
     before all others), then every tensor in order, each freed after its last reader."""
     sizes, devices, all_sources, reuse, ready, pinned, unplanned, order = plan
     arenas = {device: Arena() for device in {*devices}}
-    uses, places = _uses(all_sources, pinned), [-1] * len(sizes)
+    uses, places, held = _uses(all_sources, pinned), [-1] * len(sizes), [arenas[device] for device in devices]
     given = [i for i in order if i in ready and sizes[i]]
     for i in sorted(given, key=lambda i: i not in pinned):
-        places[i] = arenas[devices[i]].take(sizes[i])
+        places[i] = held[i].take(sizes[i])
     for i in order:
         if i not in unplanned:
             size = sizes[i]
@@ -82,11 +76,11 @@ def peaks(plan: Schedule) -> dict[int, int]:
                     places[i], places[source] = places[source], -1
                     break
             else:
-                places[i] = arenas[devices[i]].take(size)
+                places[i] = held[i].take(size)
         for source in all_sources[i]:
             uses[source] -= 1
             if not uses[source] and places[source] >= 0:
-                arenas[devices[source]].give(places[source], sizes[source])
+                held[source].give(places[source], sizes[source])
                 places[source] = -1
     return {device: arena.peak for device, arena in arenas.items()}
 

@@ -151,19 +151,24 @@ def _trunk(run: Forward, stream: int) -> None:
     rows_of = look_up(graph, geo.per_layer * geo.trunk, run.rows, stream) if geo.per_layer else None
     if geo.streams > 1:
         stream = stack(graph, stream, geo.streams, run.output)
-    chosen, kinds, made = sampled(geo, run.spots), geo.once(alike), dict[object, Stretch]()
+    chosen, made = sampled(geo, run.spots), dict[object, Stretch]()
     for k, i in enumerate(chosen):
-        inner = kinds and 0 < k < len(chosen) - 1
-        kind = (kinds[i], run.spots[i], cache_device(geo, i, run.spots)) if inner else None
+        kind = _kind(run, i) if 0 < k < len(chosen) - 1 else None
         if kind in made:
             stream = graph.repeat(made[kind], i, stream)
             continue
-        begin, before = len(graph.sizes), stream
+        first, before = len(graph.sizes), stream
         outputs = min(run.rows, run.context.outputs) if i == chosen[-1] else run.rows
         stream = _one(run, i, chosen[k + 1 :], before, outputs, rows_of)
         if kind:
-            made[kind] = Stretch(i, begin, before, stream, len(graph.sizes))
+            made[kind] = Stretch(i, first, len(graph.sizes), before, stream)
     _head(run, stream, late=geo.row.late_output)
+
+
+def _kind(run: Forward, number: int) -> tuple[int, Spot, int | None] | None:
+    """What is equal where two layers put the same tensors into this graph, if such can be told."""
+    kinds = run.geo.once(alike)
+    return (kinds[number], run.spots[number], cache_device(run.geo, number, run.spots)) if kinds else None
 
 
 def _one(

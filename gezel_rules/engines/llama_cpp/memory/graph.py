@@ -11,14 +11,14 @@ PADDING = 31  # bytes at most, to whole 32s: TENSOR_ALIGNMENT of the CPU's buffe
 
 
 class Stretch(NamedTuple):
-    """The tensors of one layer: ``number`` of the layer, the ``first`` of them, the residual ``before`` and ``after``
+    """The tensors of one layer, from ``first`` up to ``end``: its ``number``, the residual ``before`` and ``after``
     it."""
 
     number: int
     first: int
+    end: int
     before: int
     after: int
-    end: int
 
 
 class Graph:

@@ -36,13 +36,9 @@ def alike(geo: Geometry) -> list[int]:
     if (geo.mla and geo.indexer) or any(x.recurrent and early(geo.shapes[x.number]) for x in geo.layers):
         return []
     kinds: dict[object, int] = {}
-    found = []
-    for layer in geo.layers:
-        i = layer.number
-        dense = i < geo.row.sparse_layers
-        key = geo.kinds[i], layer._replace(number=0), cache_owner(geo, i) == i, rotates(geo, i), dense
-        found.append(kinds.setdefault(key, len(kinds)))
-    return found
+    sparse = geo.row.sparse_layers
+    keys = [(geo.kinds[i], x._replace(number=0), rotates(geo, i), i < sparse) for i, x in enumerate(geo.layers)]
+    return [kinds.setdefault(key, len(kinds)) for key in keys]
 
 
 def pass_of(run: Forward, number: int, following: Sequence[int] = ()) -> Pass:

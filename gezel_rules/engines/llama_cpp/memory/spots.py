@@ -15,18 +15,17 @@ from gezel_rules.engines.llama_cpp.memory.offload import HOST, Owners, override_
 from gezel_rules.engines.llama_cpp.memory.weights import EXPERTS, FFN
 from gezel_rules.record import NamedTuple
 
+Moved = tuple[tuple[str, int], ...]
+"""Weights of a layer that lie elsewhere than the rest, by name, with their device."""
+
 
 class Spot(NamedTuple):
-    """Devices of a layer. ``home``: of its weights; ``elsewhere``: of those an override moves, by name; ``cache``: of
-    its K and V or its state."""
+    """Devices of a layer. ``home``: of its weights; ``elsewhere``: of those an override moves; ``cache``: of its K and
+    V or its state."""
 
     home: int
-    elsewhere: tuple[tuple[str, int], ...]
+    elsewhere: Moved
     cache: int
-
-
-Moved = tuple[tuple[str, int], ...]
-"""Weights of a layer that lie elsewhere than the rest, with their device."""
 
 
 def spots_of(geo: Geometry, launch: Launch, own: Owners) -> tuple[Spot, ...]:
@@ -39,8 +38,8 @@ def spots_of(geo: Geometry, launch: Launch, own: Owners) -> tuple[Spot, ...]:
     for i, home in enumerate(own.layers):
         moved = (experts[i] if i < first else ()) + (dense[i] if i in ffn else ())
         if rules:
-            given = ((stem, override_of(f"blk.{i}.{name}", rules)) for stem, name in geo.once(_names)[i])
-            moved = tuple({**dict(moved), **{stem: device for stem, device in given if device is not None}}.items())
+            told = [(stem, override_of(f"blk.{i}.{name}", rules)) for stem, name in geo.once(_names)[i]]
+            moved = tuple({**dict(moved), **{stem: device for stem, device in told if device is not None}}.items())
         spots.append(at_home[home]._replace(elsewhere=moved) if moved else at_home[home])
     return tuple(spots)
 
