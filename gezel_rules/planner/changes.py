@@ -44,7 +44,7 @@ class Scale(NamedTuple):
 
 
 def memory(plan: Plan) -> Iterator[Scale]:
-    """Free memory of the cards, all of them alike, and of the RAM."""
+    """Free memory of the cards, as much on each (``gpu.free`` is their sum), and of the RAM."""
     yield from _free_on_cards(plan)
     yield from _free_ram(plan)
 
@@ -73,7 +73,7 @@ def _free_on_cards(plan: Plan) -> Iterator[Scale]:
     facts = plan.trace.facts
     devices = facts["devices"].value
     cards = [] if devices is UNKNOWN else gpus(devices, named_devices(facts)).cards
-    if cards and all(card.get("free_bytes") is not None for card in cards):
+    if cards and None not in [card.get(size) for card in cards for size in ("free_bytes", "total_bytes")]:
         least = min(card["free_bytes"] for card in cards)
         more = min(_room(card) for card in cards)
         yield Scale(least // MEMORY_STEP, more // MEMORY_STEP, lambda steps: _with_free(plan, cards, steps))
@@ -82,7 +82,7 @@ def _free_on_cards(plan: Plan) -> Iterator[Scale]:
 def _room(card: dict[str, Any]) -> int:
     """How much more of a card might be free: of one that shares the RAM, no more than it has."""
     if card["kind"] in SHARES_RAM:
-        return max(0, (card.get("total_bytes") or 0) - int(card["free_bytes"]))
+        return max(0, int(card["total_bytes"]) - int(card["free_bytes"]))
     return GROWS * int(card["free_bytes"])
 
 
@@ -91,19 +91,27 @@ def _with_free(plan: Plan, cards: list[dict[str, Any]], steps: int) -> Change:
     more, names = steps * MEMORY_STEP, {card["name"] for card in cards}
     fact = plan.trace.facts["devices"]
     devices = [_larger(device, more) if device["name"] in names else device for device in fact.value]
-    larger = devices != [
-        {**after, "total_bytes": was["total_bytes"]} for after, was in zip(devices, fact.value, strict=True)
-    ]
     changed = fact._replace(value=devices)
     facts = {"devices": changed, **gpu_facts(changed, named_devices(plan.trace.facts))}
-    what = f"{'memory' if larger else 'free memory'} on {'each card' if len(cards) > 1 else 'the card'}"
-    return Change("gpu.free", facts, f"{_amount(more)} {what}")
+    shared = cards[0]["kind"] in SHARES_RAM
+    if shared:
+        facts |= _ram_beside(plan, more)
+    grows = any(_larger(card, more)["total_bytes"] != card["total_bytes"] for card in cards)
+    where = " on each card" if len(cards) > 1 else "" if shared else " on the card"
+    return Change("gpu.free", facts, f"{_amount(more)} {'memory' if grows else 'free memory'}{where}")
 
 
 def _larger(device: dict[str, Any], more: int) -> dict[str, Any]:
     free = max(0, device["free_bytes"] + more)
-    total = device.get("total_bytes")
-    return {**device, "free_bytes": free, "total_bytes": total if total is None else max(total, free)}
+    return {**device, "free_bytes": free, "total_bytes": max(device["total_bytes"], free)}
+
+
+def _ram_beside(plan: Plan, more: int) -> Facts:
+    """The free RAM where a GPU shares it: it is the same memory."""
+    free, total = plan.trace.facts["host.ram_free"], plan.trace.facts["host.ram_total"]
+    if UNKNOWN in (free.value, total.value):
+        return {}
+    return {"host.ram_free": free._replace(value=min(total.value, max(0, free.value + more)))}
 
 
 def _free_ram(plan: Plan) -> Iterator[Scale]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gezel_rules.decisions.decide import Judgement, Trace, decide
-from gezel_rules.decisions.words import say
+from gezel_rules.decisions.words import LONGEST_LISTED, say
 from gezel_rules.engines import plain_functions
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
@@ -40,20 +40,21 @@ class Flip(NamedTuple):
 
 class Unsettled(NamedTuple):
     """An unknown ``fact`` on which the answer hangs: with the value ``to`` it would be ``value``; ``settle``: what
-    would tell the fact."""
+    would tell the fact; ``unit``: that of the fact."""
 
     fact: str
     settle: str
     to: Any
     value: Any
+    unit: str = ""
 
     @property
     def says(self) -> str:
         """The line for people."""
-        what = f"be {say(self.value)}" if self.value is not UNKNOWN else "not be known"
-        return (
-            f"{self.fact} is unknown; {self.settle or 'nothing here'} would tell: with {say(self.to)} this would {what}"
-        )
+        long = isinstance(self.to, list) and len(self.to) > LONGEST_LISTED
+        to = "all there are" if long else say(self.to, self.unit)
+        answer = "not be known" if self.value is UNKNOWN else f"be {say(self.value)}"
+        return f"{self.fact} is unknown; {self.settle or 'nothing here'} would tell: with {to} this would {answer}"
 
     def to_json(self) -> dict[str, Any]:
         """Fact, what would tell it, and a value that makes a difference."""
@@ -87,7 +88,7 @@ def what_if(plan: Plan, judgement: Judgement, wanted: Callable[[Any], bool] | No
     comes first, then what stands nearest to the decision; after ``MOST_DECIDED`` judgements the search ends with what
     it has found."""
     again = _Again(plan, judgement, wanted)
-    facts = list(_facts_behind(plan.trace, judgement))
+    facts = _facts_behind(plan.trace, judgement)
     unsettled = tuple(_unsettled(again, facts))
     scales = [*(changes.memory(plan) if _asks_the_family(plan.trace, judgement) else ()), *changes.numbers(plan, facts)]
     found = [flip for scale in scales for flip in _nearest(again, scale)]
@@ -183,7 +184,7 @@ def _unsettled(again: _Again, facts: Sequence[str]) -> Iterator[Unsettled]:
             after = again.under({name: fact._replace(value=value)})
             answer = after.value(again.now.decision.name) if after else UNKNOWN
             if after is not None and answer != again.now.value:
-                yield Unsettled(name, fact.settle or word.settle, value, answer)
+                yield Unsettled(name, fact.settle or word.settle, value, answer, word.unit)
                 break
 
 

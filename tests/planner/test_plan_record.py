@@ -9,6 +9,7 @@ from shipped import HOSTS, MODELS, plan
 
 from gezel_rules.facts.secrets import HIDDEN
 from gezel_rules.planner.compare import Reads, compare, side_of, side_of_record
+from gezel_rules.planner.flips import what_if
 from gezel_rules.planner.plan import Plan, plan_degraded, plan_without_drafter
 from gezel_rules.planner.record import plan_again, plan_record
 from gezel_rules.session.recorded import valid
@@ -38,6 +39,15 @@ def test_a_recorded_plan_is_decided_again_alike(model, host):
         )
         reads = Reads(after.trace.policies.decisions, after.subject.family)
         assert compare(kept, side_of(after), reads).empty
+
+
+def test_a_recorded_launch_flips_as_it_did_when_it_was_planned():
+    busy = plan_degraded(plan("qwen3-8b", "rtx-4090"), {"CUDA0": 6 << 30})
+    assert busy is not None
+    _, after = again(busy)
+    found = what_if(after, after.trace.judgements["kv.type"])
+    assert found.flips == what_if(busy, busy.trace.judgements["kv.type"]).flips
+    assert "gpu.free" in {flip.fact for flip in found.flips}
 
 
 def test_what_other_launches_hold_is_recorded():
