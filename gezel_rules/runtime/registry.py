@@ -41,6 +41,7 @@ class Entry(NamedTuple):
 
 
 _KINDS = Entry.__annotations__
+_LATEST = 1 << 40  # seconds since 1970 that an engine may have begun at
 
 
 def enter(state_dir: Path, entry: Entry) -> Path:
@@ -73,7 +74,8 @@ def _entry(data: Mapping[str, Any]) -> Entry | None:
         return None
     if not all(isinstance(value, kinds.get(name, str)) for name, value in data.items()):
         return None
-    return Entry(**data) if data["pid"] > 1 and data["owner"] > 1 else None
+    good = data["pid"] > 1 and data["owner"] > 1 and 0 <= data["since"] < _LATEST  # which no NaN is
+    return Entry(**data) if good else None
 
 
 def end_orphans(state_dir: Path, grace: float) -> list[Entry]:

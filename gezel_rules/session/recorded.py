@@ -65,11 +65,16 @@ def _in_journal(state: Path, wanted: str) -> Path:
 def _read(path: Path) -> Any:
     said = printable(str(path))
     try:
-        return json.loads(read_plain(path, MAX_BYTES))
+        return json.loads(read_plain(path, MAX_BYTES), parse_constant=_refused)
     except OSError as error:
         raise BadInput(f"{said}: {why(error)}") from None
     except (ValueError, RecursionError):
         raise BadInput(f"{said}: is no record of a launch: no JSON") from None
+
+
+def _refused(word: str) -> Any:
+    """NaN and the like, which no schema bounds, are no JSON."""
+    raise ValueError(word)
 
 
 def valid(data: Any, name: str) -> dict[str, Any]:

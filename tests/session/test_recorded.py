@@ -52,6 +52,7 @@ def gemma(tmp_path_factory):
     [
         ("", "no JSON"),
         ("[" * 100_000, "no JSON"),
+        ('{"launch": {"started": NaN}}', "no JSON"),
         ("[]", "is no record of a launch"),
         ("{}", "is a required property"),
         ('{"format": 3}', "written by a newer gezel-rules (format 3, known up to 2)"),
