@@ -1,7 +1,8 @@
 """``gezel-rules policy ACTION``: for those who maintain the rules. Each action has a module here, with its arguments.
 
 Exit status of ``check``: 0 when everything loads, 2 when something is broken; of ``test``: 0 when all is as the tests
-expect, 1 when something is not, 2 for a file that is at fault; of the others: 0.
+expect, 1 when something is not, 2 for a file that is at fault; of ``format --check``: 0, or 1 when a file would change;
+of the others: 0.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ ACTIONS: Mapping[str, str] = {
     "check": "everything that is wrong with policies, each with its place",
     "test": "hold policies against the tests beside them",
     "diff": "which launches change between two sets of policies, and by which edit",
+    "format": "files in the one layout; comments stay, and so does every meaning",
     "show": "a decision, flag, table, policy, fact, area, function or check, or all of a kind",
 }
 
