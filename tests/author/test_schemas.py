@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from gezel_rules.author.schemas import FORMS, Form, schema_files, write
+from gezel_rules.author.schemas import FORMS, Form, digest, released, schema_files, write
 from gezel_rules.places import schemas_dir
 
 
@@ -17,6 +17,25 @@ def test_the_kept_schema_is_up_to_date(file: str, text: str) -> None:
     kept = (schemas_dir() / file).read_text("utf-8")
     assert kept == text, "run: python -m gezel_rules.author.schemas"
     Draft202012Validator.check_schema(json.loads(text))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=[form.name for form in FORMS])
+def test_a_released_schema_never_changes(form: Form) -> None:
+    kept = released(schemas_dir()).get(f"{form.name} v{form.version}")
+    assert kept is not None, "run: python -m gezel_rules.author.schemas"
+    assert digest(form) == kept, "it accepts other files now: raise its version in author/schemas.py and write it anew"
+
+
+def test_a_digest_is_of_what_is_accepted_and_stays_once_written(tmp_path: Path) -> None:
+    form = FORMS[0]
+    reworded = form._replace(title="Another", shape=form.shape._replace(says="In other words."))
+    fewer = form._replace(shape=form.shape._replace(fields=dict(list(form.shape.fields.items())[1:])))
+    assert digest(reworded) == digest(form) != digest(fewer)
+    (tmp_path / "released.json").write_text(json.dumps({f"{form.name} v1": "as it was", "gone v1": "too"}))
+    write(tmp_path)
+    kept = released(tmp_path)
+    assert (kept[f"{form.name} v1"], kept["gone v1"]) == ("as it was", "too")
+    assert kept[f"{FORMS[1].name} v1"] == digest(FORMS[1])
 
 
 @pytest.mark.parametrize("form", FORMS, ids=[form.name for form in FORMS])
@@ -56,4 +75,4 @@ def _references(schema: object) -> list[str]:
 def test_writing_replaces_what_was_there(tmp_path: Path) -> None:
     (tmp_path / f"{FORMS[0].name}.schema.json").write_text("old")
     write(tmp_path)
-    assert {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()} == dict(schema_files())
+    assert {path.name: path.read_text("utf-8") for path in tmp_path.glob("*.schema.json")} == dict(schema_files())
