@@ -197,6 +197,7 @@ def test_what_moves_and_what_stays() -> None:
         ("a:\n    - - 1\n      -   2\n    -\n        b: 1\n", "a:\n  - - 1\n    - 2\n  -\n    b: 1\n"),
         ('a:\n      "one\n\n\n       two"\n', 'a:\n  "one\n\n\n  two"\n'),
         ("a:\n    [1,\n     2]   \n", "a:\n  [1,\n   2]\n"),
+        ("a:\n  -    # nothing\n  - 1\n", "a:\n  - # nothing\n  - 1\n"),
         ("a: 1", "a: 1\n"),
         ("", "\n"),
         ("a:\n- 1\n# end\n", "a:\n  - 1\n  # end\n"),

@@ -21,8 +21,8 @@ _ODD = re.compile("[\r\x85\u2028\u2029]")
 
 def formatted(name: str, text: str) -> str:
     """The text as it should stand: keys of heads, tables, decisions and rules in their declared order, two blanks for a
-    level, rows aligned, no blanks at ends, one empty line at most, LF. Those of tests and log policies, whose order
-    tells what comes first to mind, and those between brackets stay in the order they are written in.
+    level, rows aligned, no blanks at ends, one empty line at most, LF. Keys of tests, of what a log policy holds, and
+    between brackets stay in the order they are written in.
 
     Raises BadInput for what is no YAML, and for the few texts that cannot be laid out without a change of meaning.
     """

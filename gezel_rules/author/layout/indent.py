@@ -99,7 +99,7 @@ class _Layout:
     def _line(self, number: int, line: str) -> str:
         if number in self.heads:
             head = self.heads[number]
-            return (" " * head.new + "- " * head.dashes + line[head.old :]).rstrip(" ")
+            return (" " * head.new + "- " * head.dashes + line[head.old :].lstrip(" ")).rstrip(" ")
         if number in self.moved:
             shift, least = self.moved[number]
             if not line.strip(" ") and len(line) <= least:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gezel_rules.documents.node import Node, Text
 from gezel_rules.documents.source import parse_yaml
+from gezel_rules.errors import BadInput
 
 _CLOSES = re.compile(r"(?:[\s,:]|(?<=\s)#[^\n]*)*[\]}]")
 _KEPT = re.compile(r"[|>][0-9-]*\+")
@@ -46,13 +47,15 @@ def width(line: str) -> int:
 
 
 def end(node: Node) -> int:
-    """The offset behind a scalar, or behind the bracket that closes a mapping or list."""
+    """The offset behind a scalar, or behind the bracket that closes a mapping or list. Raises BadInput for what is
+    written between brackets in a way nobody would."""
     if not isinstance(node.value, (dict, list)):
         return node.end
     parts = node.value.values() if isinstance(node.value, dict) else node.value
     last = max((max(end(part), part.key.end if part.key else 0) for part in parts), default=node.end)
     closed = _CLOSES.match(node.text.text, last)
-    assert closed is not None  # it was parsed
+    if closed is None:
+        raise BadInput(node.problem("left as it is: cannot tell where these brackets end", 1))
     return closed.end()
 
 
