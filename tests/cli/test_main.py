@@ -19,6 +19,7 @@ from gezel_rules.cli import COMMANDS, main
 
 MODEL, HOST = "gemma-3-270m", ("--host", "rtx-4090")
 MODULES = sorted(Path(cli.__file__).parent.glob("*.py"))
+PACKAGES = sorted(path.parent for path in Path(cli.__file__).parent.glob("*/__init__.py"))
 HEAVY = (
     "numpy", "gguf", "jsonschema", "psutil", "rich", "httpx", "urllib3", "platformdirs", "asyncio", "ruamel",
     "filelock", "xllamacpp", "ssl", "multiprocessing",
@@ -44,7 +45,8 @@ def test_help_names_every_command(place):
 
 
 def test_every_command_that_is_written_can_be_called():
-    modules = {path.stem: import_module(f"gezel_rules.cli.{path.stem}") for path in MODULES if "__" not in path.stem}
+    names = [path.stem for path in (*MODULES, *PACKAGES) if "__" not in path.stem]
+    modules = {name: import_module(f"gezel_rules.cli.{name}") for name in names}
     commands = {name: module for name, module in modules.items() if hasattr(module, "run")}
     assert set(commands) == set(COMMANDS)
     assert all(module.add_arguments.__doc__ and module.run.__doc__ for module in commands.values())
