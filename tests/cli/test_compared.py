@@ -97,8 +97,8 @@ def test_the_page_needs_nothing_else(place, small, folders):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "two folders or git revisions"),
-        (("a", "b", "c"), "two folders or git revisions"),
+        ((), "the following arguments are required: A"),
+        (("a", "b", "c"), "unrecognized arguments: c"),
         (("nonsuch",), "nonsuch: neither a folder nor a git revision"),
     ],
 )
