@@ -76,7 +76,7 @@ def _begin(
         environ=environ, state_dir=state_dir, rules=rules, label=order.model, access=access,
     )  # fmt: skip
     begun = {
-        "engine": order.engine.command, "build": order.build, "argv": hidden(running.argv), "model": order.model,
+        "engine": order.engine.command, "build": order.build, "argv": hidden(order.argv), "model": order.model,
         "started": time.time(), **({"recovery": list(recovered)} if recovered else {}),
     }  # fmt: skip
     try:

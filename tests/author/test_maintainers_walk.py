@@ -78,4 +78,4 @@ def test_each_mistake_gives_one_problem_where_it_is(
     said = capsys.readouterr()
     assert said.err == ""
     rest = shown(mistake, said.out, f"policies/{mistake.file}")
-    assert rest.endswith(" files: 1 problem\n") and said.out.count("\n") == 4, said.out
+    assert rest.endswith(" files: 1 problem\n") and said.out.count("\n") - ("    found by: " in said.out) == 4, said.out

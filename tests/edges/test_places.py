@@ -87,7 +87,7 @@ def test_15_a_model_file_in_a_place_that_is_not_text(odd: Path, model: Path) -> 
 
 
 def test_15_a_name_that_is_not_text_is_kept_and_read_back(tmp_path: Path) -> None:
-    path = journal.append(tmp_path, {"model": NOT_TEXT})
+    path = journal.append(tmp_path, "20261201T000000-00000a", {"model": NOT_TEXT})
     assert [record for _, record in journal.records(tmp_path)] == [{"model": NOT_TEXT}]
     journal.amend(path, outcome=NOT_TEXT)
     assert next(journal.records(tmp_path))[1]["outcome"] == NOT_TEXT
@@ -118,7 +118,7 @@ def test_15_a_full_disk_is_said_with_the_file_and_nothing_stays(small_disk: Path
     ran = ask("plan", str(model), "--host", "rtx-4090", GEZEL_CACHE=str(small_disk / "cache"))
     assert (ran.returncode, ran.stderr) == (0, "")  # a cache that cannot be written is no fault
     with pytest.raises(OSError, match="No space left") as raised:
-        journal.append(small_disk / "state", {"what": "x" * 9000})
+        journal.append(small_disk / "state", "20261201T000000-00000a", {"what": "x" * 9000})
     assert Path(raised.value.filename).parent == small_disk / "state" / journal.FOLDER
     assert [path.name for path in small_disk.rglob("*") if path.is_file()] == ["filler"]
 
@@ -150,7 +150,7 @@ def test_15_policies_that_nobody_would_read_are_a_problem(tmp_path: Path) -> Non
 def test_15_the_newest_records_stay(tmp_path: Path) -> None:
     from gezel_rules.runtime.state_files import forget_oldest
 
-    written = [journal.append(tmp_path, {"number": number}) for number in range(5)]
+    written = [journal.append(tmp_path, f"20261201T00000{number}-00000a", {"number": number}) for number in range(5)]
     forget_oldest(tmp_path / journal.FOLDER, 2)
     assert [path for path, _ in journal.records(tmp_path)] == sorted(written)[-2:]  # names sort by the second
     forget_oldest(tmp_path / INCIDENTS, 2)  # no folder yet: nothing to do
@@ -162,4 +162,5 @@ def test_15_proc_is_hidden(tmp_path: Path, model: Path) -> None:
         pytest.skip("this user may mount nothing: /proc stays")
     for argv in (["plan", "qwen3-8b"], ["plan", str(model), "--json"], ["ps"], ["doctor"], ["devices"]):
         ran = ask(*argv, under=hidden)
-        assert ran.returncode in (0, 1) and "a fault of" not in ran.stderr and "Traceback" not in ran.stderr, ran
+        assert ran.returncode in (0, 1, 3), ran  # 3: an engine whose libraries are found by way of /proc
+        assert "a fault of" not in ran.stderr and "Traceback" not in ran.stderr, ran

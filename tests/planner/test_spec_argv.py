@@ -10,7 +10,7 @@ from gezel_rules.engines.llama_cpp.family import FAMILY
 from gezel_rules.errors import BadInput
 from gezel_rules.places import policies_dir
 from gezel_rules.planner.policies import read_policies
-from gezel_rules.planner.report import plan_record
+from gezel_rules.planner.record import plan_record
 
 POLICIES = read_policies(policies_dir(), FAMILY, None)
 FLAGS = sorted({POLICIES.decisions[name].flag for name in POLICIES.flags} - {"*"})

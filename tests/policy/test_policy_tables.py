@@ -198,5 +198,5 @@ def test_a_failure_class_that_does_not_exist(copy: Path, capsys: pytest.CaptureF
 
 def test_a_speculative_type_without_a_price(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Taken for one that costs nothing, its second context had no bytes."""
-    (said,) = _faults(copy, "      draft-eagle3: {n_max: 3,", "      draft-eagle4: {n_max: 3,", capsys)
+    (said,) = _faults(copy, "      draft-eagle3:  {n_max: 3,", "      draft-eagle4:  {n_max: 3,", capsys)
     assert "nothing speaks of this; did you mean 'draft-eagle3', of which policies/llama-cpp/speculation.yaml:" in said

@@ -32,7 +32,7 @@ DECISIONS = (
     "backend.gpu", "batch.ubatch", "drafter.applies", "drafter.loads", "drafter.may_drop", "drafter.path",
     "flag.reasoning-budget",
     "flag.rpc", "gpu.alone", "kv.flash_attn", "kv.swa_full", "kv.type", "layout", "memory.beside", "placement.mode",
-    "processor.used", "slots.count", "spec.n_max", "spec.type", "vision.loads", "window.tokens",
+    "processor.used", "slots.count", "spec.n_max", "spec.type", "vision.loads", "vision.path", "window.tokens",
 )  # fmt: skip
 
 

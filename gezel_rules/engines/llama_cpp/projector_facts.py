@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -12,6 +11,7 @@ from gezel_rules.engines.llama_cpp.memory.vision import VisionEncoder, uncounted
 from gezel_rules.engines.llama_cpp.model_file import read_model
 from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
+from gezel_rules.regex import Regex
 
 if TYPE_CHECKING:
     from gezel_rules.engines.protocol import Facts
@@ -61,7 +61,7 @@ def _beside(model: str, policies: PolicySet, cache: Path | None) -> list[str]:
 
 
 def _named(model: str, policies: PolicySet) -> Iterator[str]:
-    sought = re.compile(policies.row("companion_names", "projector", CompanionName).matches, re.IGNORECASE)
+    sought = Regex(policies.row("companion_names", "projector", CompanionName).matches, ignore_case=True)
     try:
         names = [path for path in Path(model).parent.iterdir() if path.suffix.lower() == Path(model).suffix.lower()]
     except OSError:
