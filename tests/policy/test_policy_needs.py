@@ -128,7 +128,8 @@ def test_part_of_a_set_can_be_checked(tmp_path: Path, capsys: pytest.CaptureFixt
     said = capsys.readouterr()
     whole = len(NEEDS.tables) + len(NEEDS.decisions)
     assert said.out == (
-        f"warning: policies: part of a set: {whole} of {whole} decisions and tables that a plan needs are not here [part-of-a-set]\n"
+        f"warning: policies: part of a set: {whole} of {whole} decisions and tables that a plan needs are not here "
+        "[part-of-a-set]\n"
         "checked 1 file, 1 decision, 0 tables: no problems (1 warning)\n"
     )
     assert main(["--policies", str(base), "plan", "qwen3-8b", "--host", "rtx-4090"]) == 2
