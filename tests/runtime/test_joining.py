@@ -15,6 +15,12 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 @pytest.fixture
+def environ(environ):
+    """No engine is chosen by a variable: what ``serve`` runs is what is meant."""
+    return {name: value for name, value in environ.items() if name != "GEZEL_LLAMA_SERVER"}
+
+
+@pytest.fixture
 def served(gezel, answering, model):
     """An engine that ``serve`` holds, ready: the command and what it announced."""
     child = gezel("serve", model, "--engine", answering(), "--set", "slots=1", "--json")
