@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import io
 import os
-import resource
 import signal
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, TypeVar
 
@@ -66,7 +66,7 @@ class Meter:
 
     def run(self, what: str, case: Callable[[], T]) -> T | None:
         """Run a case and give what it gives; ``what`` says how to make it again."""
-        before, start, found = _memory(), time.process_time(), None
+        before, start, found = _from_now_on(), time.process_time(), None
         try:
             with _bounded():
                 found = case()
@@ -110,12 +110,13 @@ def _bounded() -> Iterator[None]:
             os.environ.pop(TRACE, None)
 
 
-def _memory() -> int:
-    """Bytes of this process that are in memory now."""
-    with open("/proc/self/statm") as file:  # noqa: PTH123
-        return int(file.read().split()[1]) * resource.getpagesize()
+def _from_now_on() -> int:
+    """Bytes of this process that are in memory now; ``_peak`` forgets what it had before, as proc(5) has it."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _peak()
 
 
 def _peak() -> int:
-    """The most bytes of it that ever were."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    """The most bytes of it that were in memory since then."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) << 10

@@ -12,6 +12,7 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,11 +94,11 @@ class Trials:
         return {**result, **self.found()}
 
     def found(self) -> dict[str, Any]:
-        """What a kill left behind."""
-        orphans = self.orphans()
+        """What a kill left behind. An engine takes a moment to die, and shows no variables any more before it is dead:
+        only the registry knows when it is."""
+        orphans, known = _lasting(self._marked), _lasting(self._known)
         bad = [verdict.problem for verdict in verify(self.store, "m") if verdict.problem]
         held = [str(path) for path in (self.store / "m").iterdir() if in_use(path)]
-        known = [entry.pid for entry in registry.running(self.state)]
         keys = [path.name for path in (self.state / registry.KEYS).glob("*")]
         repair(self.store)
         left = [item.what for item in leftovers(self.store) if "unfinished install" not in item.what]
@@ -106,12 +107,8 @@ class Trials:
             "leases": leases.held(self.state),
         }  # fmt: skip
 
-    def orphans(self) -> list[int]:
-        """Engines that outlive their serve for two seconds."""
-        until = time.monotonic() + 2
-        while (found := self._marked()) and time.monotonic() < until:
-            time.sleep(0.01)
-        return found
+    def _known(self) -> list[int]:
+        return [entry.pid for entry in registry.running(self.state)]
 
     def _marked(self) -> list[int]:
         found = []
@@ -122,6 +119,14 @@ class Trials:
             except psutil.Error:
                 continue  # gone, a zombie, or another user's
         return found
+
+
+def _lasting(look: Callable[[], list[int]]) -> list[int]:
+    """What is there still after two seconds."""
+    until = time.monotonic() + 2
+    while (found := look()) and time.monotonic() < until:
+        time.sleep(0.01)
+    return found
 
 
 def main() -> None:
