@@ -12,7 +12,7 @@ from typing import Any
 from gezel_rules.errors import BadInput, Problem, Span
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.lang.evaluate import EvaluationError, Evaluator, Record
-from gezel_rules.policy.model import CANDIDATE, Decision, PolicySet, Rule
+from gezel_rules.policy.model import CANDIDATE, Decision, PolicySet, Rule, behind
 from gezel_rules.record import NamedTuple
 
 
@@ -73,23 +73,12 @@ def decide(
     names.update(given or {})
     evaluator = Evaluator(names, functions)
     judgements: dict[str, Judgement] = {}
-    wanted = set(policies.decisions) if goals is None else _needed(policies, goals, given or {})
+    wanted = set(policies.decisions if goals is None else behind(goals, policies.decisions, given or {}))
     for name, decision in policies.decisions.items():
         if name in wanted:
             judgement = judgements[name] = _JUDGE[decision.hit](decision, policies, evaluator)
             names[name] = judgement.value
     return Trace(policies, facts, functions, judgements, names)
-
-
-def _needed(policies: PolicySet, goals: Iterable[str], given: Mapping[str, Any]) -> set[str]:
-    wanted: set[str] = set()
-    todo = list(goals)
-    while todo:
-        name = todo.pop()
-        if name not in wanted and name in policies.decisions and name not in given:
-            wanted.add(name)
-            todo += policies.decisions[name].reads
-    return wanted
 
 
 def _fires(rule: Rule, decision: Decision, policies: PolicySet, evaluator: Evaluator, candidate: Any = None) -> Judged:

@@ -13,6 +13,7 @@ from gezel_rules.engines import plain_functions
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.planner.report import explainer
 from gezel_rules.planner.summary import summary
+from gezel_rules.policy.model import behind
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
@@ -196,23 +197,13 @@ class Reads:
             return
         yield from (other for other in decision.reads if other in self._decisions)
         if self._asks_code(name):
-            yield from (other for other in self._by_code if name not in self._all_behind(other))
+            yield from (other for other in self._by_code if name not in behind([other], self._decisions))
 
     def _asks_code(self, name: str) -> bool:
         """Whether a decision calls functions of the family, which read tables and decisions that its rules do not."""
         decision = self._decisions.get(name)
         texts = _texts(decision) if decision else ()
         return any(function in text for text in texts for function in self._functions)
-
-    def _all_behind(self, name: str) -> set[str]:
-        """A decision and all that its rules rest on, near and far."""
-        behind, todo = set(), [name]
-        while todo:
-            each = todo.pop()
-            if each not in behind and each in self._decisions:
-                behind.add(each)
-                todo += self._decisions[each].reads
-        return behind
 
 
 def _texts(decision: Decision) -> Iterable[str]:

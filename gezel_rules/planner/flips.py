@@ -13,10 +13,12 @@ from gezel_rules.errors import BadInput
 from gezel_rules.facts.fact import UNKNOWN, Fact
 from gezel_rules.planner import changes
 from gezel_rules.planner.changes import Change, Scale
+from gezel_rules.policy.model import behind
 from gezel_rules.record import NamedTuple
 
 if TYPE_CHECKING:
     from gezel_rules.planner.plan import Plan
+    from gezel_rules.policy.model import Decision
 
 REFUSAL = "refusal"
 MOST_DECIDED = 160
@@ -188,23 +190,20 @@ def _unsettled(again: _Again, facts: Sequence[str]) -> Iterator[Unsettled]:
                 break
 
 
-def _behind(trace: Trace, judgement: Judgement) -> list[Judgement]:
+def _behind(trace: Trace, judgement: Judgement) -> list[Decision]:
     """The decision and all it may rest on, the nearest first."""
-    names = [judgement.decision.name]
-    for name in names:  # which grows on the way
-        reads = trace.judgements[name].decision.reads
-        names += [read for read in reads if read in trace.judgements and read not in names]
-    return [trace.judgements[name] for name in names]
+    decisions = trace.policies.decisions
+    return [decisions[name] for name in behind([judgement.decision.name], decisions)]
 
 
 def _facts_behind(trace: Trace, judgement: Judgement) -> list[str]:
-    reads = (read for each in _behind(trace, judgement) for read in each.decision.reads)
+    reads = (read for each in _behind(trace, judgement) for read in each.reads)
     return list(dict.fromkeys(read for read in reads if read in trace.facts))
 
 
 def _asks_the_family(trace: Trace, judgement: Judgement) -> bool:
     """Whether memory may count: some rule asks a function that is bound to model and machine."""
-    rules = [rule for each in _behind(trace, judgement) for rule in each.decision.rules]
+    rules = [rule for each in _behind(trace, judgement) for rule in each.rules]
     texts = {text for rule in rules for text in (rule.when, rule.then) if text and text not in ("accept", "reject")}
     nodes = (node for text in texts for node in ast.walk(trace.policies.tree(text)))
     called = (node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gezel_rules.policy.records import R, Rows, Tables, as_record
@@ -75,6 +75,20 @@ class PolicyFile(NamedTuple):
     def is_layer(self) -> bool:
         """Whether it is laid over the others."""
         return self.policy == self.file
+
+
+def behind(
+    goals: Iterable[str], decisions: Mapping[str, Decision], given: Container[str] = ()
+) -> list[str]:  # fmt: skip
+    """Decisions and all that their rules rest on, the nearest first; what is ``given`` rests on nothing and is left
+    out."""
+    found: dict[str, None] = {}
+    todo = list(goals)
+    for name in todo:  # which grows on the way
+        if name in decisions and name not in found and name not in given:
+            found[name] = None
+            todo += decisions[name].reads
+    return list(found)
 
 
 class Beside(Protocol):

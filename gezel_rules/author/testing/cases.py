@@ -10,7 +10,7 @@ from gezel_rules.author.testing.given import Given, Words, plain, read_given, re
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value, read
 from gezel_rules.errors import Problem
-from gezel_rules.policy.model import Decision, PolicySet
+from gezel_rules.policy.model import Decision, PolicySet, behind
 from gezel_rules.record import NamedTuple
 
 
@@ -156,14 +156,8 @@ def _require_read(said: Value, decision: Decision, sheet: _Sheet) -> None:
 
 def reach(decision: Decision, policies: PolicySet) -> set[str]:
     """Every fact and decision that a decision rests on."""
-    found: set[str] = set()
-    waiting = list(decision.reads)
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += policies.decisions[name].reads if name in policies.decisions else ()
-    return found
+    decisions = policies.decisions
+    return {read for name in behind([decision.name], decisions) for read in decisions[name].reads}
 
 
 def _launch(says: str, said: Value, sheet: _Sheet) -> Launch:
