@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from gezel_rules.documents.node import Node
-from gezel_rules.documents.source import load_yaml
+from gezel_rules.documents.source import parse_yaml, read_text
 from gezel_rules.policy.files import policy_paths, shown_name
 from gezel_rules.policy.model import Decision, PolicySet, Rule
+from gezel_rules.policy.seal import pairs
 from gezel_rules.record import NamedTuple
 
 RULE, DECISION, TABLE, FLAGS = "rule", "decision", "table", "order of flags"
@@ -114,7 +115,7 @@ def _texts(decision: Decision) -> list[tuple[Any, ...]]:
 def _tables(before: Sided, after: Sided) -> Iterator[Edit]:
     old, new = before.policies.tables, after.policies.tables
     unlike = [
-        name for name in {**old, **new} if name not in old or name not in new or _pairs(old[name]) != _pairs(new[name])
+        name for name in {**old, **new} if name not in old or name not in new or pairs(old[name]) != pairs(new[name])
     ]
     if not unlike:
         return
@@ -124,11 +125,6 @@ def _tables(before: Sided, after: Sided) -> Iterator[Edit]:
         for row in rows:
             yield Edit(TABLE, name, row, *(_place_of(name, row, found, there) for found, there in
                                            zip(places, (old.get(name), new.get(name)), strict=True)))  # fmt: skip
-
-
-def _pairs(rows: Any) -> Any:
-    """The order of rows counts: candidates are tried in it."""
-    return list(rows.items()) if isinstance(rows, dict) else rows
 
 
 def _rows_unlike(old: Any, new: Any) -> list[str]:
@@ -149,10 +145,10 @@ def _table_places(directory: Path, names: list[str]) -> dict[tuple[str, str], Pl
     """Where tables and their rows stand; only files that speak of one are read as YAML."""
     found: dict[tuple[str, str], Place] = {}
     for path in policy_paths(directory):
-        text = path.read_text("utf-8", "replace")
-        if not any(f"\n  {name}:" in text for name in names):
+        text = read_text(path, shown_name(path, directory))
+        if not any(f"\n  {name}:" in text.text for name in names):
             continue
-        tables = load_yaml(path, shown_name(path, directory)).value.get("tables")
+        tables = parse_yaml(text).value.get("tables")
         for name in names:
             if tables is not None and name in tables.value:
                 found |= _row_places(name, tables.value[name])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gezel_rules.documents import declare
 from gezel_rules.documents.declare import Field, Kind, Shape
-from gezel_rules.documents.wording import accepts, bounds
+from gezel_rules.documents.wording import accepts, as_yaml, bounds
 from gezel_rules.record import NamedTuple
 
 Headings = dict[int | str, str]
@@ -86,7 +86,7 @@ def _about(shape: Shape, headings: Headings) -> Iterator[str]:
 
 def _row(key: str, field: Field, headings: Headings) -> str:
     must = " (required)" if field.required else ""
-    default = "" if field.default is None else f"; `{_plain(field.default)}` when left out"
+    default = "" if field.default is None else f"; `{as_yaml(field.default)}` when left out"
     return f"| `{key}`{must} | {_cell(_phrase(field.kind, headings) + default)} | {_cell(field.says)} |"
 
 
@@ -123,10 +123,6 @@ def _single(kind: Kind) -> str:
 
 def _words(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
-
-
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _cell(text: str) -> str:

@@ -148,10 +148,7 @@ def _more(values: dict[Any, None], type_: Type | None) -> None:
 
 
 def _said(value: Any) -> str:
-    return (
-        {None: "none", True: "true", False: "false"}.get(value, str(value)) if not _is_number(value) else f"{value:,}"
-    )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """As conditions have it; a number with separators."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:,}" if isinstance(value, (int, float)) else str(value)

@@ -1,4 +1,4 @@
-"""Kinds in the words that messages and pages have for them."""
+"""Kinds and values in the words that messages and pages have for them."""
 
 from __future__ import annotations
 
@@ -42,6 +42,11 @@ def bounds(kind: declare.Number) -> str:
         return f"from {kind.least:,} to {_counted(kind.most, kind.unit)}"
     ends = (("at least", kind.least), ("more than", kind.above), ("at most", kind.most))
     return " and ".join(f"{said} {_counted(end, kind.unit)}" for said, end in ends if end is not None)
+
+
+def as_yaml(value: object) -> str:
+    """A scalar as YAML writes it: ``true``, not ``True``."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _counted(number: float, unit: str) -> str:

@@ -19,6 +19,8 @@ _OPPOSITE |= {other: one for one, other in _OPPOSITE.items()}
 _EXCLUDE = {"<": {">", ">=", "=="}, "<=": {">"}, ">": {"<", "<=", "=="}, ">=": {"<"}, "==": {"<", ">", "!="},
             "!=": {"=="}}  # fmt: skip
 
+_PYTHON = re.compile(r"\b(None|True|False)\b")
+
 
 class Claim(NamedTuple):
     """What one comparison says: of which value (as written), how it is compared, and with what: a constant, a list of
@@ -53,17 +55,16 @@ def _of_pairs(node: ast.BoolOp) -> Iterator[tuple[ast.expr, str]]:
             continue
         for other, before in found:
             if excludes(before, claim) if both else excludes(before.denied, claim.denied):
-                pair = f"'{_written(other)}' and '{_written(operand)}'"
+                pair = f"'{written(other)}' and '{written(operand)}'"
                 said = "never holds: {} exclude each other" if both else "always holds: one of {} is true"
                 yield operand, said.format(pair)
                 return
         found.append((operand, claim))
 
 
-def _written(node: ast.expr) -> str:
+def written(node: ast.expr) -> str:
     """An expression as policies write it."""
-    words = {"None": "none", "True": "true", "False": "false"}
-    return re.sub("None|True|False", lambda found: words[found[0]], ast.unparse(node))
+    return _PYTHON.sub(lambda word: word[0].lower(), ast.unparse(node))
 
 
 def _operands(node: ast.expr, op: type) -> Iterator[ast.expr]:

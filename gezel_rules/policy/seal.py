@@ -174,12 +174,13 @@ def digest_of(plain: Mapping[str, Any], flags: Sequence[str]) -> str:
 def _in_order(tables: Mapping[str, Any]) -> dict[str, Any]:
     """Tables with their rows as pairs, so that sorting keys leaves them where they are."""
     return {
-        name: {**table, "rows": _pairs(table["rows"])} if isinstance(table, dict) and "rows" in table else _pairs(table)
+        name: {**table, "rows": pairs(table["rows"])} if isinstance(table, dict) and "rows" in table else pairs(table)
         for name, table in tables.items()
     }
 
 
-def _pairs(rows: Any) -> Any:
+def pairs(rows: Any) -> Any:
+    """A table's rows with their order, which counts: candidates are tried in it."""
     return list(rows.items()) if isinstance(rows, dict) else rows
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 from gezel_rules.author.layout.indent import indented
-from gezel_rules.author.layout.lines import tidy
+from gezel_rules.author.layout.lines import parsed, tidy
 from gezel_rules.author.layout.order import ordered
 from gezel_rules.author.layout.rows import aligned
 from gezel_rules.documents.declare import Shape
-from gezel_rules.documents.node import Node, Text
-from gezel_rules.documents.source import parse_yaml
+from gezel_rules.documents.node import Node
 from gezel_rules.errors import BadInput
 from gezel_rules.policy.file import POLICY
 from gezel_rules.policy.layer_file import LAYER
@@ -26,14 +25,14 @@ def formatted(name: str, text: str) -> str:
 
     Raises BadInput for what is no YAML, and for the few texts that cannot be laid out without a change of meaning.
     """
-    root = parse_yaml(Text(name, text))
+    root = parsed(text, name)
     if odd := _ODD.search(text.replace("\r\n", "\n")):
         raise BadInput(f"{name}: left as it is: lines end with U+{ord(odd[0]):04X} (expected LF)")
     found = tidy(text.replace("\r\n", "\n"))
     if shape := _shape(root):
         found = ordered(found, shape)
     found = tidy(aligned(indented(name, found)))
-    if parse_yaml(Text(name, found)).plain() != root.plain():
+    if parsed(found, name).plain() != root.plain():
         raise BadInput(f"{name}: left as it is: its layout is part of what it says (a text that ends the file?)")
     return found
 

@@ -9,6 +9,7 @@ from gezel_rules.author.testing.form import NOT_SET, TESTS
 from gezel_rules.author.testing.given import Given, Words, plain, read_given, read_value, shown
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value, read
+from gezel_rules.documents.wording import as_yaml
 from gezel_rules.errors import Problem
 from gezel_rules.policy.model import Decision, PolicySet, behind
 from gezel_rules.record import NamedTuple
@@ -179,7 +180,7 @@ def _typed(value: Any) -> str:
     """A setting as somebody types it."""
     if isinstance(value, list):
         return ",".join(map(str, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return as_yaml(value)
 
 
 def _log(says: str, said: Value) -> Log:

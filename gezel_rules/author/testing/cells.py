@@ -9,6 +9,7 @@ from typing import Any
 
 from gezel_rules.author.testing.mutants import Mutant
 from gezel_rules.documents.node import Node
+from gezel_rules.documents.wording import as_yaml
 from gezel_rules.policy.model import PolicySet
 
 
@@ -36,7 +37,7 @@ def _of_cells(name: str, table: Node, rows: Node, policies: PolicySet, asked: st
             other = _another(cell.value, _words(columns.get(column), policies))
             if other is not None and re.search(rf"(?:\]|\bcandidate)\.{column}\b", asked):
                 changed = {**policies.tables[name], row: {**policies.tables[name][row], column: other}}
-                says = f"with '{column}: {_written(other)}' for {_written(cell.value)}"
+                says = f"with '{column}: {as_yaml(other)}' for {as_yaml(cell.value)}"
                 yield Mutant("cell", name, row, (node.key or node).line, says, tables={name: changed})
 
 
@@ -64,7 +65,3 @@ def _of_order(name: str, rows: Node, policies: PolicySet) -> Iterator[Mutant]:
         changed = {row: policies.tables[name][row] for row in order}
         line = (rows.value[one].key or rows.value[one]).line
         yield Mutant("swap", name, one, line, f"behind the next, '{other}'", tables={name: changed})
-
-
-def _written(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from gezel_rules.decisions.decide import Judged
 from gezel_rules.facts.fact import UNKNOWN
@@ -87,9 +87,13 @@ def _known_if(node: ast.expr, holds: bool) -> set[str]:
     if isinstance(node, ast.BoolOp):
         sure = isinstance(node.op, ast.And) is holds  # every operand decided alike
         return {name for operand in node.values for name in _known_if(operand, holds)} if sure else set()
-    if holds and isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "known":
+    if holds and _asks_known(node):
         return {name.id for name in below(node.args[0]) if isinstance(name, ast.Name)}
     return set()
+
+
+def _asks_known(node: ast.expr) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "known"
 
 
 def _doubtful(node: ast.expr, sure: Collection[str], unknowable: Collection[str]) -> Iterator[ast.expr]:
@@ -107,7 +111,7 @@ def _doubtful(node: ast.expr, sure: Collection[str], unknowable: Collection[str]
 
 def _unsure(node: ast.expr, sure: Collection[str], unknowable: Collection[str]) -> Iterator[str]:
     """Names below a node whose being unknown makes it unknown; what ``known()`` asks about does not."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "known":
+    if _asks_known(node):
         return
     if isinstance(node, ast.BoolOp):
         known = set(sure)

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from gezel_rules.author.testing.conditions import conditions, may_be_unknown, outcomes
-from gezel_rules.author.testing.places import line_of, said
+from gezel_rules.author.testing.places import line_of
 from gezel_rules.decisions.decide import Judgement, Trace
 from gezel_rules.documents.node import Node
 from gezel_rules.facts.fact import UNKNOWN
+from gezel_rules.lang.sense import written
 from gezel_rules.policy.model import STAND_DOWNS, Decision, PolicySet, Rule
 from gezel_rules.record import NamedTuple
 
@@ -110,7 +111,7 @@ def _gaps(
     for value in sorted(missing, key=str):
         line = line_of(node, rule, decision, root, policies) if root else rule.line
         place = f"{decision.file}:{line}"
-        yield Gap(place, decision.name, rule.id, f"never {_WORDS[value]}: {said(node)}")
+        yield Gap(place, decision.name, rule.id, f"never {_WORDS[value]}: {written(node)}")
 
 
 def totals(files: Sequence[Covered]) -> tuple[tuple[int, int], tuple[int, int]]:

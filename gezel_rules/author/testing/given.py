@@ -11,6 +11,7 @@ from gezel_rules.author.testing.form import NOT_SET, UNKNOWN_WORD
 from gezel_rules.decisions.words import say
 from gezel_rules.documents.node import Node, did_you_mean
 from gezel_rules.documents.read import Value
+from gezel_rules.documents.wording import as_yaml
 from gezel_rules.errors import Problem
 from gezel_rules.facts.fact import UNKNOWN
 from gezel_rules.facts.setting_values import SettingSpec, WrongValueError, value_of
@@ -189,7 +190,7 @@ def _answerer(name: str, answers: tuple[Answer, ...]) -> Callable[..., Any]:
 
 def _written(value: Any) -> str:
     """An argument as a test file has it."""
-    return NOT_SET if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return NOT_SET if value is None else as_yaml(value)
 
 
 def shown(value: Any) -> str:
@@ -198,4 +199,4 @@ def shown(value: Any) -> str:
         return ", ".join(f"{key}: {shown(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(shown, value))}]"
-    return NOT_SET if value is None else _written(value) if isinstance(value, (bool, int, float)) else say(value)
+    return _written(value) if value is None or isinstance(value, (bool, int, float)) else say(value)

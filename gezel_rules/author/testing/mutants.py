@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gezel_rules.author.testing.conditions import conditions
-from gezel_rules.author.testing.places import said
 from gezel_rules.lang.parse import below
-from gezel_rules.lang.sense import claims, excludes
+from gezel_rules.lang.sense import claims, excludes, written
 from gezel_rules.policy.model import STAND_DOWNS, Decision, PolicySet, Rule
 from gezel_rules.record import NamedTuple
 
@@ -82,7 +81,7 @@ def _changes(rule: Rule, decision: Decision, policies: PolicySet) -> Iterator[tu
     if rule.when is not None:
         for node in conditions(rule, decision._replace(hit="search"), policies):
             text = _replaced(policies.tree(rule.when), node, ast.UnaryOp(ast.Not(), node))
-            yield "negate", f"with 'not ({said(node)})'", rule._replace(when=text)
+            yield "negate", f"with 'not ({written(node)})'", rule._replace(when=text)
         for says, text in _bounds(policies.tree(rule.when)):
             yield "bound", says, rule._replace(when=text)
     for says, text in _values(rule, decision, policies):
@@ -94,7 +93,7 @@ def _bounds(tree: ast.expr) -> Iterator[tuple[str, str]]:
     for node in below(tree):
         if isinstance(node, ast.Compare) and type(node.ops[0]) in _NEXT:
             other = ast.Compare(node.left, [_NEXT[type(node.ops[0])]()], node.comparators)
-            yield f"with '{said(other)}'", _replaced(tree, node, other)
+            yield f"with '{written(other)}'", _replaced(tree, node, other)
         yield from _other_figures(tree, node)
 
 
@@ -110,7 +109,7 @@ def _values(rule: Rule, decision: Decision, policies: PolicySet) -> Iterator[tup
         yield f"with '{_OTHER_VERDICT[rule.then]}'", _OTHER_VERDICT[rule.then]
         return
     tree = policies.tree(rule.then)
-    yield f"with '{_another(tree)}' for '{said(tree)}'", _another(tree)
+    yield f"with '{_another(tree)}' for '{written(tree)}'", _another(tree)
     if not isinstance(tree, ast.Constant):
         for node in below(tree):
             yield from _other_figures(tree, node)
@@ -137,12 +136,12 @@ def _other_arithmetic(tree: ast.expr, node: ast.expr) -> Iterator[tuple[str, str
     elif isinstance(node, ast.IfExp):
         other = ast.IfExp(node.test, node.orelse, node.body)
     if other is not None:
-        yield f"with '{said(other)}'", _replaced(tree, node, other)
+        yield f"with '{written(other)}'", _replaced(tree, node, other)
 
 
 def _replaced(tree: ast.expr, node: ast.expr, other: ast.expr) -> str:
     """The expression's text with another node in the place of one."""
-    return said(_copied(tree, node, other))
+    return written(_copied(tree, node, other))
 
 
 def _copied(tree: Any, node: ast.expr, other: ast.expr) -> Any:

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from gezel_rules.documents.node import Node
 from gezel_rules.lang.parse import below, bind, parse
 from gezel_rules.policy.model import Decision, PolicySet, Rule
-
-_PYTHON = re.compile(r"\b(None|True|False)\b")
-
-
-def said(node: ast.expr) -> str:
-    """An expression as policies write it."""
-    return _PYTHON.sub(lambda word: word[0].lower(), ast.unparse(node))
 
 
 def rule_node(rule: Rule, decision: Decision, root: Node) -> Node:
