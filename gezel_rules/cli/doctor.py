@@ -17,6 +17,7 @@ from gezel_rules.facts.printable import printable
 from gezel_rules.owned import is_owned
 from gezel_rules.planner.plan import build_of
 from gezel_rules.record import NamedTuple
+from gezel_rules.runtime.state_files import seconds
 from gezel_rules.session import Session
 from gezel_rules.session.offer import Offer, look
 
@@ -139,10 +140,7 @@ def _broken_parts(state: Path, builds: Collection[str]) -> Iterator[Finding]:
 
 
 def _day(when: float | None) -> str:
-    return time.strftime(", %Y-%m-%d %H:%M", time.localtime(when)) if when is not None and 0 < when < _FAR else ""
-
-
-_FAR = 1 << 40
+    return time.strftime(", %Y-%m-%d %H:%M", time.localtime(when)) if seconds(when) else ""
 
 
 def _forgiven(state: Path, name: str) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from gezel_rules.cli.arguments import MODEL, conditions_of, session_of
 from gezel_rules.cli.arguments import add_arguments as add_plan_arguments
 from gezel_rules.cli.recorded import kept_json, kept_lines, launched, only_of_plans
-from gezel_rules.cli.shown import json_text, tell
+from gezel_rules.cli.shown import json_text, tell, write_page
 from gezel_rules.decisions.decide import Judgement
 from gezel_rules.decisions.explain import block, held_back, passed_on, same, why_not_value
 from gezel_rules.decisions.trace import Explainer
@@ -22,6 +22,7 @@ from gezel_rules.planner.flips import NOT_TRIED, WhatIf, what_if
 from gezel_rules.planner.plan import Plan
 from gezel_rules.planner.report import explainer
 from gezel_rules.planner.summary import stood_down
+from gezel_rules.session import Session
 from gezel_rules.session.recorded import decided_again, find_record, is_recorded
 
 FLIPS = 4
@@ -50,21 +51,21 @@ def parse(parser: argparse.ArgumentParser, argv: list[str], chosen: argparse.Nam
 
 def run(args: argparse.Namespace) -> int:
     """Explain; raises BadInput for a subject nobody knows."""
-    if is_recorded(args.model):
-        return _recorded(args)
-    return _explained(session_of(args).plan(args.model, conditions_of(args)), args)
-
-
-def _recorded(args: argparse.Namespace) -> int:
-    """Explain a launch: in full where the policies here are those it was decided by, else what its record kept."""
     session = session_of(args)
+    if is_recorded(args.model):
+        return _recorded(session, args)
+    return _explained(session, session.plan(args.model, conditions_of(args)), args)
+
+
+def _recorded(session: Session, args: argparse.Namespace) -> int:
+    """Explain a launch: in full where the policies here are those it was decided by, else what its record kept."""
     only_of_plans(args)
     recorded = find_record(session, args.model)
     digest = session.policies_for(session.family(recorded.record["family"])).digest
     same = digest == recorded.record["policy"]["digest"]
     heading = (launched(recorded, same), "")
     if same:
-        return _explained(decided_again(session, recorded), args, heading)
+        return _explained(session, decided_again(session, recorded), args, heading)
     if args.html or args.why_not is not None:
         option = "--html" if args.html else "--why-not"
         raise BadInput(f"{option}: the policies here are not those this launch was decided by; 'replay' compares them")
@@ -75,16 +76,15 @@ def _recorded(args: argparse.Namespace) -> int:
     return 0
 
 
-def _explained(plan: Plan, args: argparse.Namespace, heading: Sequence[str] = ()) -> int:
+def _explained(session: Session, plan: Plan, args: argparse.Namespace, heading: Sequence[str] = ()) -> int:
     explain = explainer(plan)
     chosen = subjects(plan, args.subject)
     if args.html:
-        return _page(plan, args)
+        return _page(session, plan, args)
     if args.why_not is not None:
         if len(chosen) != 1:
             raise BadInput("--why-not needs one SUBJECT: a flag or a decision")
-        behind = _meant(explain, chosen[0])
-        _why_not(plan, explain, behind, args)
+        _why_not(session, plan, explain, _meant(explain, chosen[0]), args)
     elif args.json:
         print(json_text([{**explain.to_json(j), **_changed(plan, explain, j, args).to_json()} for j in chosen]))
     else:
@@ -93,12 +93,12 @@ def _explained(plan: Plan, args: argparse.Namespace, heading: Sequence[str] = ()
     return 0
 
 
-def _page(plan: Plan, args: argparse.Namespace) -> int:
+def _page(session: Session, plan: Plan, args: argparse.Namespace) -> int:
     if args.subject != "all" or args.why_not is not None or args.json:
         raise BadInput("--html shows every decision: it goes with no SUBJECT, no --why-not and no --json")
-    from gezel_rules.cli.explain_page import write_page  # only for whoever asks for a page
+    from gezel_rules.cli.explain_page import page_of  # only for whoever asks for a page
 
-    write_page(Path(args.html), plan, session_of(args))
+    write_page(Path(args.html), page_of(plan, session))
     return 0
 
 
@@ -122,21 +122,23 @@ def _what_if(explain: Explainer, judgement: Judgement, found: WhatIf) -> Iterato
     yield from (f"    unsettled {unknown.says}" for unknown in found.unsettled)
 
 
-def _gives(plan: Plan, judgement: Judgement, setting: str, args: argparse.Namespace) -> bool:
+def _gives(session: Session, judgement: Judgement, setting: str, args: argparse.Namespace) -> bool:
     """Whether a setting would be taken, and lead to a launch with the value asked for."""
     conditions = conditions_of(args)
     if is_recorded(args.model):
         return False  # it was launched already
     try:
-        tried = session_of(args).plan(args.model, conditions._replace(settings=(*conditions.settings, setting)))
+        tried = session.plan(args.model, conditions._replace(settings=(*conditions.settings, setting)))
     except BadInput:
         return False
     return not tried.refused and same(tried.trace.judgements[judgement.decision.name].value, args.why_not)
 
 
-def _why_not(plan: Plan, explain: Explainer, judgement: Judgement, args: argparse.Namespace) -> None:
+def _why_not(
+    session: Session, plan: Plan, explain: Explainer, judgement: Judgement, args: argparse.Namespace
+) -> None:  # fmt: skip
     value = args.why_not
-    lines = list(why_not_value(explain, judgement, value, lambda setting: _gives(plan, judgement, setting, args)))
+    lines = list(why_not_value(explain, judgement, value, lambda setting: _gives(session, judgement, setting, args)))
     there = same(judgement.value, value)
     flips = () if there else what_if(plan, judgement, lambda found: same(found, value)).flips
     if args.json:

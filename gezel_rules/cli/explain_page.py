@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from itertools import takewhile
-from pathlib import Path
 
 from gezel_rules.author.explain_page import Bar, Explained, Launch, Part, page
 from gezel_rules.decisions.decide import Judgement
@@ -13,7 +12,6 @@ from gezel_rules.decisions.explain import beaten_said, decided_by, evidence_said
 from gezel_rules.decisions.trace import Explainer, place_of
 from gezel_rules.decisions.words import say_bytes
 from gezel_rules.engines.family import PoolUse
-from gezel_rules.errors import BadInput, why
 from gezel_rules.planner.plan import Plan
 from gezel_rules.planner.report import explainer
 from gezel_rules.planner.summary import headlines, notes, warnings
@@ -21,16 +19,12 @@ from gezel_rules.policy.files import policy_paths, shown_name
 from gezel_rules.session.session import Session
 
 
-def write_page(path: Path, plan: Plan, session: Session) -> None:
-    """Write the page. Raises BadInput for a file that cannot be written."""
+def page_of(plan: Plan, session: Session) -> str:
+    """The page, as HTML."""
     explain = explainer(plan)
     texts = _texts(session)
     decisions = [_explained(explain, judgement, texts) for judgement in plan.trace.judgements.values()]
-    shown = page(_launch(plan, explain), list(map(_bar, plan.memory.pools)), decisions)
-    try:
-        path.write_text(shown, "utf-8", "backslashreplace")
-    except OSError as error:
-        raise BadInput(f"{path}: {why(error)}") from None
+    return page(_launch(plan, explain), list(map(_bar, plan.memory.pools)), decisions)
 
 
 def _launch(plan: Plan, explain: Explainer) -> Launch:

@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Decide it again; 0 for the same launch, 1 for another. Raises BadInput."""
-    found = replay(session_of(args), find_record(session_of(args), args.record))
+    session = session_of(args)
+    found = replay(session, find_record(session, args.record))
     if args.json:
         print(json_text(replay_json(found)))
     else:

@@ -8,6 +8,7 @@ TYPE_CHECKING = False  # type checkers know this name; typing itself is left to 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
     from typing import Any
 
     from gezel_rules.engines.family import Report
@@ -38,6 +39,16 @@ def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     table = [head, *rows]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page for a browser. Raises BadInput for a file that cannot be written."""
+    from gezel_rules.errors import BadInput, why
+
+    try:
+        path.write_text(page, "utf-8", "backslashreplace")  # names of files may be no text
+    except OSError as error:
+        raise BadInput(f"{path}: {why(error)}") from None
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:

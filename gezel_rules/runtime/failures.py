@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import journal
-from gezel_rules.runtime.state_files import each_json
+from gezel_rules.runtime.state_files import each_json, seconds
 
 INCIDENTS = "incidents"
 
@@ -33,7 +32,7 @@ def standing(state_dir: Path) -> list[Failure]:
         model, build, when = (
             str(incident.get("model")),
             str(incident.get("build") or ""),
-            _seconds(incident.get("time")),
+            seconds(incident.get("time")) or 0.0,
         )
         if when < _answered(good, model, build):
             continue
@@ -50,7 +49,7 @@ def _last_good_starts(state_dir: Path) -> dict[tuple[str, str], float]:
         begun, outcome = record.get("launch"), record.get("outcome")
         if isinstance(begun, Mapping) and isinstance(outcome, Mapping) and outcome.get("ready") is True:
             key = str(begun.get("model")), str(begun.get("build") or "")
-            found[key] = max(found.get(key, 0.0), _seconds(begun.get("started")))
+            found[key] = max(found.get(key, 0.0), seconds(begun.get("started")) or 0.0)
     return found
 
 
@@ -60,7 +59,3 @@ def _answered(good: Mapping[tuple[str, str], float], model: str, build: str) -> 
         when for (name, other), when in good.items() if name == model and (build == other or not (build and other))
     )
     return max(starts, default=0.0)
-
-
-def _seconds(value: Any) -> float:
-    return float(value) if isinstance(value, (int, float)) and 0 <= value < 1 << 40 else 0.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime import process
-from gezel_rules.runtime.state_files import each_json, write_json
+from gezel_rules.runtime.state_files import each_json, seconds, write_json
 
 FOLDER = "running"
 KEYS = "keys"
@@ -41,7 +41,6 @@ class Entry(NamedTuple):
 
 
 _KINDS = Entry.__annotations__
-_LATEST = 1 << 40  # seconds since 1970 that an engine may have begun at
 
 
 def enter(state_dir: Path, entry: Entry) -> Path:
@@ -74,7 +73,7 @@ def _entry(data: Mapping[str, Any]) -> Entry | None:
         return None
     if not all(isinstance(value, kinds.get(name, str)) for name, value in data.items()):
         return None
-    good = data["pid"] > 1 and data["owner"] > 1 and 0 <= data["since"] < _LATEST  # which no NaN is
+    good = data["pid"] > 1 and data["owner"] > 1 and seconds(data["since"]) is not None
     return Entry(**data) if good else None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from gezel_rules.owned import read_owned, write_owned
 
 MAX_BYTES = 8 << 20  # a record; a larger file was not written by us
+_LATEST = 1 << 40  # seconds since 1970 that a clock can show everywhere
 
 
 def new_id() -> str:
@@ -38,6 +39,12 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
+
+
+def seconds(value: Any) -> float | None:
+    """A time or a duration of a file; ``None`` for what is none, or lies beyond what clocks can show."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LATEST  # which no NaN is
+    return value if known else None
 
 
 def each_json(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gezel_rules.record import NamedTuple
 from gezel_rules.runtime.journal import records
+from gezel_rules.runtime.state_files import seconds
 
 if TYPE_CHECKING:
     from gezel_rules.session.session import Session
@@ -104,15 +105,15 @@ def _sum(pool: str, part: str, found: list[tuple[Measured, str]]) -> Sum:
 def _past(name: str, data: Mapping[str, Any]) -> Past | None:
     """A launch from its record; ``None`` for what is none."""
     launch, outcome, ended = (_map(data.get(key)) for key in ("launch", "outcome", "ended"))
-    model, started = _text(data.get("model") or launch.get("model")), _number(launch.get("started"))
+    model, started = _text(data.get("model") or launch.get("model")), seconds(launch.get("started"))
     if model is None or started is None:
         return None
     policy = data.get("policy")
     ready = outcome.get("ready")
     return Past(
         name, model, started, _engine(_map(data.get("facts"))), ready if isinstance(ready, bool) else None,
-        _number(outcome.get("seconds")), _text(_map(data.get("death")).get("failure") or outcome.get("failure")),
-        _number(ended.get("time")), _status(ended, outcome),
+        seconds(outcome.get("seconds")), _text(_map(data.get("death")).get("failure") or outcome.get("failure")),
+        seconds(ended.get("time")), _status(ended, outcome),
         _text(policy) or _text(_map(policy).get("digest")) or "", _map(data.get("summary")),
         tuple(step for step in _list(launch.get("recovery")) if isinstance(step, str)), tuple(measured(data)),
         _drafts(_map(_map(data.get("figures")).get("drafts"))),
@@ -177,14 +178,6 @@ def _list(value: Any) -> list[Any]:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
-
-
-LATEST = 1 << 40
-"""Seconds since 1970 that a clock can show everywhere."""
-
-
-def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST else None
 
 
 def _size(value: Any) -> int:

@@ -10,9 +10,8 @@ from gezel_rules.author.diff_page import Row, Section, Table, page
 from gezel_rules.author.edits import FLAGS, RULE, TABLE, Edit
 from gezel_rules.cli.arguments import session_of
 from gezel_rules.cli.differences import changed, figure
-from gezel_rules.cli.shown import count, json_text, tell
+from gezel_rules.cli.shown import count, json_text, tell, write_page
 from gezel_rules.decisions.words import say_bytes
-from gezel_rules.errors import BadInput, why
 from gezel_rules.planner.compare import Change
 from gezel_rules.session.policy_diff import Changed, PolicyDiff, diff_json, groups, policy_diff
 from gezel_rules.session.recorded import is_recorded
@@ -32,19 +31,12 @@ def run(args: argparse.Namespace) -> int:
     """Compare and show; 0 whatever changes. Raises BadInput."""
     found = policy_diff(session_of(args), args.before, *([args.after] if args.after else []))
     if args.html:
-        _write(Path(args.html), found)
+        write_page(Path(args.html), page(summary(found), sections(found)))
     if args.json:
         print(json_text(diff_json(found)))
     else:
         tell(_text(found))
     return 0
-
-
-def _write(path: Path, found: PolicyDiff) -> None:
-    try:
-        path.write_text(page(summary(found), sections(found)), "utf-8")
-    except OSError as error:
-        raise BadInput(f"{path}: {why(error)}") from None
 
 
 def summary(found: PolicyDiff) -> str:
