@@ -32,14 +32,18 @@ sys.exit(main())
 """
 
 
+def ran(code: str, *modules: Path) -> subprocess.CompletedProcess[bytes]:
+    """Code run to its end as a process, with the package and more folders of modules at hand."""
+    paths = os.pathsep.join(map(str, (policies_dir().parent, *modules)))
+    environ = {**os.environ, "PYTHONPATH": paths}
+    return subprocess.run([sys.executable, "-c", code], env=environ, timeout=120, capture_output=True)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals that end a process need POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("seconds", [0, 600])
 def test_15_a_signal_is_not_lost_in_a_callback(number: int, seconds: float) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", COMMAND.format(number=int(number), seconds=seconds)], timeout=120, capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(policies_dir().parent)},
-    )  # fmt: skip
+    done = ran(COMMAND.format(number=int(number), seconds=seconds))
     assert (done.returncode, done.stderr) == (128 + number, b"")
 
 
@@ -63,14 +67,11 @@ def test_15_a_signal_waits_until_a_module_is_loaded(number: int, tmp_path: Path)
     """A loader may make anything of what a handler raises; here it would be taken for a module that is not there."""
     module = f"import signal\ntry:\n signal.raise_signal({int(number)})\nexcept BaseException: raise ImportError\n"
     (tmp_path / "loaded_for_long.py").write_text(module)
-    done = subprocess.run(
-        [sys.executable, "-c", LOADING], timeout=120, capture_output=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(policies_dir().parent), str(tmp_path)))},
-    )  # fmt: skip
+    done = ran(LOADING, tmp_path)
     assert done.returncode in (128 + number, -number) and done.stderr == b""
 
 
 def test_other_faults_of_a_callback_are_reported() -> None:
     code = COMMAND.format(number=999, seconds=0)  # there is no such signal
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120, text=True)
-    assert done.returncode == 0 and "Exception ignored" in done.stderr and "OSError" in done.stderr
+    done = ran(code)
+    assert done.returncode == 0 and b"Exception ignored" in done.stderr and b"OSError" in done.stderr

@@ -8,7 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from gezel_rules.cli import main
 
 OURS = ("store", "state", "config", "cache", "here")
 SHIPPED = Path(__file__).parents[2]
+NONSENSE = (None, -1, 0, 1 << 70, "x\x1b[2J", [], {}, [1], {"a": 1}, True, 1.5, 10**400)
+"""What may stand in a record that nobody here wrote."""
 Word = str | bytes | os.PathLike[str]
 
 
@@ -120,3 +123,13 @@ def copied(place: Place) -> Callable[..., Path]:
         return place.here / what
 
     return copy
+
+
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times as people read them, the same wherever the tests run."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Place  # type: ignore[attr-defined]
 from gguf_files import write_gguf
 
 from gezel_rules.documents.source import Text, parse_yaml
 from gezel_rules.places import catalog_dir
+from tests.cli.conftest import Place
 
 SHAPE = {
     "origin": "made up",

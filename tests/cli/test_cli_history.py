@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import NONSENSE
+
+pytestmark = pytest.mark.usefixtures("in_utc")
 RECORDS = Path(__file__).parents[1] / "data" / "records"
 STARTED = 1796096791.0
-NONSENSE = (None, -1, 0, 1 << 70, "x\x1b[2J", [], {}, [1], {"a": 1}, True, 1.5, 10**400)
 PARTS = {"weights": 4 << 30, "context": 2 << 30, "compute": 512 << 20, "drafter and projector": 0}
-
-
-@pytest.fixture(autouse=True)
-def _clock(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
 
 
 @pytest.fixture

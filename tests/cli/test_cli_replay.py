@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from pathlib import Path
 
 import pytest
-from conftest import assert_one_line
 
 from gezel_rules.planner.record import plan_record
 from gezel_rules.session import Conditions, session_for
+from tests.cli.conftest import NONSENSE, assert_one_line
 
+pytestmark = pytest.mark.usefixtures("in_utc")
 NAME = "20261201T034631-6fd955"
-NONSENSE = (None, -1, 0, 1 << 70, "x\x1b[2J", [], {}, [1], {"a": 1}, True, 1.5, 10**400)
 LAUNCH = {"engine": ["llama-server"], "argv": [], "started": 1796096791.0, "model": "llama-3.2-1b"}
-
-
-@pytest.fixture(autouse=True)
-def _clock(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
 
 
 @pytest.fixture
